@@ -1,5 +1,5 @@
-/* Warns of environment variables that look like options but are ignored: misspelt ones, and MATMULD_PORT if
- * Kubernetes sets it. */
+/* Warns of variables that look like options but are ignored: misspelt ones, and MATMULD_PORT of Kubernetes.
+ * */
 #include "server/options.h"
 
 #include "gpu/matrix/matrix.h"

@@ -1,5 +1,4 @@
-/* Sends GET /healthz as HTTP/1.0, so the server closes the connection after the reply and no header must be
- * parsed. */
+/* Sends GET /healthz as HTTP/1.0, so the server closes the connection after the reply. */
 #include "server/healthcheck.h"
 
 #include "server/auth/tls.h"
@@ -17,8 +16,7 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* One alarm limits the time of all blocking calls of the socket and of GnuTLS: its handler shuts the
- * connection down, so these calls fail. */
+/* One alarm limits all blocking calls: its handler shuts the connection down, so they fail. */
 static int connection = -1;
 static volatile sig_atomic_t is_late;
 

@@ -13,8 +13,7 @@ struct mm_process {
     uint64_t descriptors_max;
 };
 
-/* Fills in *process. It counts open descriptors, so it takes longer the more there are. Any thread may call
- * it. */
+/* Fills in *process. Takes longer the more descriptors are open. Any thread may call it. */
 void mm_process_look(struct mm_process *process);
 
 /* The memory that this process may use, in bytes: the lowest limit of its control group and that group's

@@ -43,8 +43,7 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-/* gpu_bytes: GPU memory available for the store; 0 on the CPU, where the store is part of the memory budget.
- * */
+/* gpu_bytes: GPU memory for the store; 0 on the CPU, where the store is part of the memory budget. */
 static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_bytes) {
     const uint64_t budget = options->memory_budget_bytes, asked = options->store_bytes_max;
     if (asked == UINT64_MAX)
@@ -160,8 +159,8 @@ static bool is_stopped(void) {
     return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
-/* Opens /dev/null on each standard stream that is closed. Otherwise a client's socket could become stderr,
- * and the client would get the log. */
+/* If a standard stream were closed, a client's socket could become stderr, and the client would get the log.
+ * */
 static void fill_standard_streams(void) {
     int opened;
     do

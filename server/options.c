@@ -319,8 +319,7 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
     return set(options, option, source, text, error);
 }
 
-/* A kernel must take far less time than --watchdog-ms. Otherwise the watchdog would treat a running kernel as
- * hung. */
+/* A kernel must take far less time than --watchdog-ms, or the watchdog would treat it as hung. */
 static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;

@@ -68,13 +68,12 @@ struct mm_options {
     bool version;
 };
 
-/* Sets *options from the defaults, the environment and the flags. Ignores a numeric option's variable if
- * Kubernetes has set it (mm_environment_is_link). MM_BAD_REQUEST in *error if a flag is unknown or a value is
- * bad. argv must outlive *options. */
+/* Sets *options from the defaults, the environment and the flags. Ignores a number that Kubernetes has set
+ * (mm_environment_is_link). MM_BAD_REQUEST in *error if a flag or a value is wrong. argv must outlive
+ * *options. */
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error);
 
-/* Whether a value is what Kubernetes sets for the port of a Service, such as tcp://10.96.3.7:8080. Any thread
- * may call it. */
+/* Whether Kubernetes sets such a value for a Service's port: tcp://10.96.3.7:8080. Any thread may call it. */
 bool mm_environment_is_link(const char *value);
 
 /* Logs a warning for each MATMULD_… variable that is ignored. For a misspelt name the warning shows the
@@ -82,12 +81,10 @@ bool mm_environment_is_link(const char *value);
  * Service do not. Only main calls it, before other threads start. */
 void mm_environment_warn(void);
 
-/* Writes the name of the environment variable of option number `index`; false if there is no such option. Any
- * thread may call it. */
+/* Writes the name of an option's environment variable; false past the last option. Any thread may call it. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
 /* Print the texts of --help and --print-config. mm_options_print writes a line `NAME = VALUE` for each
- * option. The value is one that the option accepts, empty if the option is not set, or "(set)" for a secret.
- * */
+ * option. VALUE is empty if the option is not set, and "(set)" for a secret; else the option accepts it. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);

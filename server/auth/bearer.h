@@ -9,9 +9,9 @@
 
 struct mm_request;
 
-/* Checks that the request has the key which request->route needs; the route must be set. MM_OK, or
- * MM_UNAUTHORIZED in request->error, whose text never quotes the header. Waits only while a reload swaps the
- * keys. The connection's thread calls it. */
+/* Checks that the request has the key which request->route needs. MM_OK, or MM_UNAUTHORIZED in
+ * request->error, whose text never quotes the header. Waits only for a reload. The connection's thread calls
+ * it. */
 enum mm_status mm_bearer_check(struct mm_request *request);
 
 /* Finds the key in a value such as "Bearer KEY": sets *key to its start and returns its length, or 0 if the

@@ -114,8 +114,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
-    /* If a key were on two lines, an operator who deletes one line would believe the key is no longer valid.
-     * */
+    /* If a key had two lines, an operator who deletes one would believe the key is no longer valid. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
                        where);
@@ -159,8 +158,7 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
-    /* The length is no secret, so an early return is safe. Zeros in `key` would match the padding of other
-     * keys. */
+    /* The length is no secret. Zeros in `key` would match the padding of other keys. */
     if (bytes < MM_KEY_BYTES_MIN || bytes > MM_KEY_BYTES_MAX || memchr(key, '\0', bytes) != NULL)
         return MM_KEY_NONE;
     memcpy(asked, key, bytes);
@@ -209,8 +207,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* Returns the index of the label's counter, and adds a counter for a new label. LABELS_MAX if there are too
- * many. */
+/* Returns the index of the label's counter, which is added if it is new; LABELS_MAX if there are too many. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)

@@ -79,8 +79,8 @@ bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t
  * highest namespace so far. Only the thread that calls mm_keys_reload may call it. */
 size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest);
 
-/* Counters of admitted requests, one for each label since the start. Label texts live as long as `keys`. Any
- * thread may call these functions. */
+/* Counters of admitted requests, one for each label so far. Labels live as long as `keys`. Any thread may
+ * call these. */
 size_t mm_keys_label_count(const struct mm_keys *keys);
 const char *mm_keys_label(const struct mm_keys *keys, size_t index);
 uint64_t mm_keys_requests(const struct mm_keys *keys, size_t index);

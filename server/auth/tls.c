@@ -1,6 +1,5 @@
-/* TLS with GnuTLS. Each handshake gets its own copy of the certificate and key, which GnuTLS frees. So the
- * pair can be replaced while handshakes use the old one. The copy costs little compared with the handshake.
- * */
+/* TLS with GnuTLS. GnuTLS gets its own copy of the certificate and key for each handshake, so the pair can be
+ * replaced at any time. The copy costs little compared with the handshake. */
 #include "server/auth/tls.h"
 
 #include "server/observe/log.h"
@@ -142,8 +141,8 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     return NULL;
 }
 
-/* Copies a pair for one handshake. On failure it returns a negative GnuTLS code, and the caller must free
- * *key and the first *count certificates. */
+/* Copies a pair. If it returns a negative GnuTLS code, the caller frees *key and the first *count
+ * certificates. */
 static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *count,
                      gnutls_privkey_t *key) {
     int result = gnutls_privkey_init(key);

@@ -33,8 +33,7 @@ time_t mm_tls_expiry(void);
 /* Frees the certificate and its key. Call it after the last connection. */
 void mm_tls_close(void);
 
-/* Fills in options for MHD_start_daemon, to pass together with MHD_USE_TLS. The last item is MHD_OPTION_END.
- * */
+/* Fills in options for MHD_start_daemon, to pass with MHD_USE_TLS. MHD_OPTION_END ends them. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
 
 /* What a TLS session reads from. The caller owns it and keeps it until the session has ended. A read calls
@@ -47,12 +46,10 @@ struct mm_tls_stream {
     bool has_begun;      /* some byte was read; initialise it to false */
 };
 
-/* Makes a TLS session of libmicrohttpd (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from `stream`. Call it
- * before the handshake. */
+/* Makes a session of MHD (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from `stream`, before the handshake. */
 void mm_tls_attach(void *session, struct mm_tls_stream *stream);
 
-/* Sends as many bytes as the system accepts without waiting, and returns how many. Only the session's own
- * thread may call it. */
+/* Sends what the system accepts at once, and returns how many bytes. For the session's own thread only. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 
 /* Tells the client that the server will send nothing more. Only the session's own thread may call it. */

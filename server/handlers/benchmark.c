@@ -74,8 +74,8 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->server->limits, references, call, &request->error);
 }
 
-/* Finds the variant of this name if no device here can run it but a model predicts its memory traffic; else
- * NULL. */
+/* The variant of this name if no device here can run it but a model predicts its memory traffic; else NULL.
+ * */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
     const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
@@ -178,8 +178,7 @@ static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
 
-/* Records how long the task waited, and prepares the next task. If the queue refuses a task or no device can
- * run it, only the rows of this task fail. */
+/* Prepares the next task. If the queue refuses a task or no device can run it, only its own rows fail. */
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_work *work = &run->task.work;
@@ -229,8 +228,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
-/* Chooses the first device of the probe's backend. If the backend has several devices, another may run the
- * probe. */
+/* Chooses the first device of the probe's backend. If there are several, another may run the probe. */
 static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};
@@ -264,8 +262,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
                                                       : begin_rows(request, &call->request);
 }
 
-/* If the request names no compute capability, uses that of the first GPU whose limits are known, or else 9.0.
- * */
+/* If no compute capability is given, takes that of the first GPU whose limits are known, or else 9.0. */
 static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
     static const struct mm_block_use least = {.threads = 1};
     struct mm_occupancy ignored;

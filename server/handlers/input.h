@@ -5,8 +5,7 @@
 
 #include "server/http/request.h"
 
-/* Decoding or encoding up to this size takes a fraction of a millisecond, so the connection's thread does it.
- * */
+/* Decoding or encoding up to this size is quick enough for the connection's thread. */
 enum { MM_LONG_BYTES = 256 << 10 };
 
 /* Initialise it with zeros, and set `operands`. */
@@ -22,15 +21,13 @@ struct mm_input {
  * serious kind: too large, then malformed, then an unknown matrix. */
 enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values);
 
-/* Checks the Content-Type, the query and the length of the body. Call it once the decoder is known. Sets
- * request->error on failure. */
+/* Checks the Content-Type, the query and the body's length once the decoder is known. Sets request->error. */
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes);
 
 /* If the decoder has a reader, begins to read the body while it arrives. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
-/* If a complete body takes long to decode, hands it to the worker pool and returns true. The request then
- * waits for the worker pool. */
+/* Hands a complete body to the worker pool if decoding takes long. True: the request waits for the pool. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
 /* Decodes the complete body into the operands. MM_BUSY means that memory is short, and the caller may try

@@ -172,8 +172,7 @@ static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* Computes the figures of one slice, from the stored value or from the copy of the part. Returns true if
- * another slice follows. */
+/* Computes one slice of the figures. Returns true if another slice follows. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;

@@ -69,8 +69,7 @@ static enum mm_status read_query(struct mm_request *request) {
     return request->error.status;
 }
 
-/* Checks the body's type and length once the decoder is known. Only raw bodies need dimensions in the query;
- * all other formats contain the shape. */
+/* Checks the body once the decoder is known. Only raw bodies need dimensions in the query. */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
@@ -133,12 +132,11 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     return MM_OK;
 }
 
-/* A .npy header longer than HEAD_MAX is not streamed; NumPy writes shorter ones. Elements are at most
- * HEAD_ALIGNMENT bytes long. */
+/* Longer .npy headers are not streamed; NumPy writes shorter ones. Elements have at most HEAD_ALIGNMENT
+ * bytes. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Finds the elements of a body by its first bytes. False if the body is wrong, or if the elements are not
- * dense in row-major order. */
+/* Finds the elements of a body. False if they are not dense in row-major order, or the body is wrong. */
 static bool find_elements(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -156,8 +154,7 @@ static bool find_elements(struct mm_request *request, char *head, size_t bytes, 
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* If the request's head did not name the format and the body begins like a .npy file, chooses the .npy
- * decoder. */
+/* If the head did not name a format and the body begins like a .npy file, chooses the .npy decoder. */
 static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&
         choose_decoder(request, true, first) == MM_OK)
@@ -168,8 +165,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* Copies the first bytes of the body: those already buffered, then those of the next chunk. Returns how many.
- * */
+/* Copies the body's first bytes: those already buffered, then those of the next chunk. Returns how many. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t buffered = mm_size_min(request->upload.body_bytes, HEAD_MAX),
@@ -229,8 +225,7 @@ static enum mm_status stream(struct mm_request *request) {
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
-/* Whether the upload has lost its reserved space to other requests. Then the upload must end, because its
- * device memory is released only at its end. */
+/* Whether other requests got the reserved space. Then the upload must end, to release its device memory. */
 static bool has_lost_space(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->slot.is_lost, __ATOMIC_RELAXED))
         return false;
@@ -239,8 +234,7 @@ static bool has_lost_space(const struct mm_request *request, struct mm_error *er
     return true;
 }
 
-/* Bytes of the memory block that are not elements: a file's header, the other parts of a form, or spare
- * memory of a text reader. */
+/* Bytes beside the elements: a file's header, other parts of a form, or spare memory of a text reader. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_operands *operands = &put_of(request)->values.operands;
     const struct mm_buffer *storage = &operands->storage;

@@ -19,8 +19,8 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply with figures, or without elements, is JSON. If Accept excludes JSON, figures are refused, and a
- * reply without elements has no body. */
+/* A reply with figures, or without elements, is JSON. If Accept excludes JSON, it has no body or is refused.
+ * */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -203,8 +203,7 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Reduces the product's C to the wanted part, and returns where the part is. If the whole C is stored, the
- * part is in C, or in a copy if it has gaps. */
+/* Reduces the product's C to the wanted part, and returns where the part is: in C, or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -219,8 +218,7 @@ static void *select_part(struct mm_operation *operation) {
     return data;
 }
 
-/* Releases the operands once the job has ended, so their memory is free while the client still reads the
- * result. */
+/* Releases the operands after the job, so their memory is free while the client reads the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
@@ -338,8 +336,7 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* Logs a failed check, because the client may ignore it. Variants that are wrong on purpose are not logged.
- * */
+/* Logs a failed check, because the client may ignore it. */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
     const struct mm_verification *verification = &job->outcome.verification;

@@ -1,14 +1,12 @@
-/* State of POST /v1/matmul and POST /v1/transpose. operation_head.c handles the head of a request,
- * operation.c what follows the body, operation_need.c the memory, and operation_out.c the storing of results.
- * The connection's thread calls these functions; those with an `error` argument also run on the worker pool.
- * */
+/* State of POST /v1/matmul and POST /v1/transpose. operation_head.c handles the head, operation.c what
+ * follows the body, operation_need.c the memory, and operation_out.c the storing of results. The connection's
+ * thread calls these functions; those with an `error` argument also run on the worker pool. */
 #pragma once
 
 #include "api/call.h"
 #include "server/handlers/input.h"
 
-/* In the states MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request may access
- * this, even if the request was abandoned. */
+/* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request may access this. */
 struct mm_operation {
     struct mm_call call;
     struct mm_input input;           /* input.operands points to call.operands */
@@ -38,15 +36,13 @@ struct mm_operation {
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
 
-/* Storing the result under the name in the parameter `out` (operation_out.c). Without `out` these functions
- * do nothing. */
+/* Storing the result under the name `out` (operation_out.c). Without `out` these functions do nothing. */
 
 /* If the query has `out`: checks If-Match and If-None-Match against the value of that name. On failure sets
  * request->error to MM_PRECONDITION_FAILED or MM_BAD_REQUEST. */
 enum mm_status mm_operation_check_out(struct mm_request *request);
 
-/* Reserves space in the store for the whole result. Fails with MM_BAD_REQUEST, with MM_STORE_FULL, or with
- * MM_UNSUPPORTED if there is no store. */
+/* Reserves space for the result: MM_OK, MM_BAD_REQUEST, MM_STORE_FULL, or MM_UNSUPPORTED without a store. */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
 /* Stores the result after the reply is encoded; then the store owns the result. A request that ends earlier
@@ -59,12 +55,11 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
  * the time of the product, and the memory for `verify`. */
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
-/* Call it after the body. Chooses the codecs if the body's first character decides, and checks the body's
- * length. Sets request->error on failure. */
+/* After the body: checks its length, and chooses the codecs if its first character decides. Sets
+ * request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* The deadline by the timeout that the request asks for. Until the body is decoded, only a timeout in the
- * query counts. */
+/* The deadline by the timeout that the query asks for or, once it is decoded, the body. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* MM_TOO_LARGE if the memory for `verify` can never fit beside the matrices. */
@@ -84,8 +79,7 @@ void mm_operation_release_need(struct mm_request *request);
 
 size_t mm_operation_part_bytes(const struct mm_operation *operation);
 
-/* Whether the reply needs a copy of a part of the result: the store takes the result over, and the part has
- * gaps. */
+/* Whether the reply needs a copy of a part: the store takes the result over, and the part has gaps. */
 bool mm_operation_copies_part(const struct mm_operation *operation);
 
 /* Memory for the copy of a part, if mm_operation_copies_part is true. */

@@ -35,8 +35,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* Checks the product before the body arrives, if the head gives its shape. A small body is received first,
- * unless it is empty. */
+/* Checks the product before the body, if the head gives its shape. A small body is received first. */
 static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
@@ -47,8 +46,7 @@ static enum mm_status check_head(struct mm_request *request) {
     return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
-/* A request may lack Content-Length only if its body is empty, because the query names the source of each
- * operand. */
+/* A request may lack Content-Length only if the query names the source of each operand. */
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;

@@ -1,5 +1,4 @@
-/* The memory of an operation beside its body: how much it needs, and where operands, C, the check and the
- * reply are in it. */
+/* The memory of an operation beside its body: how much it needs, and what lies where in it. */
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"

@@ -1,5 +1,4 @@
-/* Stores the result of an operation under the name `out`: checks conditions, reserves space, stores the
- * value. */
+/* Stores the result of an operation under the name `out`. */
 #include "server/handlers/matrix.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"

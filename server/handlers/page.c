@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The files of server/page and docs/lessons, and chart.js, by name. A compressed copy of each has .gz after
- * its name. */
+/* Files of server/page and docs/lessons, and chart.js, by name. Compressed copies have .gz after the name. */
 extern const struct mm_embedded_files mm_page_files;
 
 enum { NAME_MAX_BYTES = 64 };

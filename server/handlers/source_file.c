@@ -40,8 +40,7 @@ static bool is_wanted(const struct query *query, enum parameter parameter, const
     return query->values[parameter] == NULL || strcmp(query->values[parameter], value) == 0;
 }
 
-/* If several variants match, prefers a product to a transposition, then the preferred backend. NULL if none
- * matches. */
+/* If several variants match, prefers a product, then the preferred backend. NULL if none matches. */
 static const struct mm_variant *find_variant(const struct query *query, const char *name) {
     for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
         for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++) {

@@ -74,8 +74,7 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection for its address. NULL if the address has its most connections, or if out of memory.
- * Call it with the mutex held. */
+/* Counts a connection. NULL if the address has its most, or if out of memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -120,8 +119,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The thread with the fewest connections; if several have as few, the next in turn. Call it with the mutex
- * held. */
+/* The next thread in turn of those with the fewest connections. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;

@@ -1,5 +1,4 @@
-/* Evaluates If-Match and If-None-Match (RFC 9110, 13.1). Knows no store. The connection's thread calls these
- * functions. */
+/* Evaluates If-Match and If-None-Match (RFC 9110, 13.1). For the connection's thread only. Knows no store. */
 #pragma once
 
 #include "server/http/request.h"

@@ -38,8 +38,7 @@ struct mm_last_words {
     size_t body_bytes;
 };
 
-/* Appends to the head, which is large enough, because request id and origin have limits and the server writes
- * everything else. */
+/* The head is large enough, because the request id and the origin have limits. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -116,8 +115,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection,
     return 0;
 }
 
-/* Runs on the connection's thread when GnuTLS has read to the end, which is the last moment when the session
- * can send. */
+/* GnuTLS has read to the end, on the connection's thread. This is the last moment when it can send. */
 static void say_late(struct mm_tls_stream *stream) {
     struct mm_connection *connection =
         (struct mm_connection *)((char *)stream - offsetof(struct mm_connection, stream));

@@ -68,8 +68,7 @@ struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
 
 enum mm_phase mm_connection_phase(const struct mm_connection *connection);
 
-/* Moves a connection from one phase to another. False if it is no longer in `from`. Any thread may call it.
- * */
+/* Moves a connection to another phase. False if it is no longer in `from`. Any thread may call it. */
 bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, enum mm_phase to);
 
 /* Sends the reply without MHD, and ends the sending side. Returns how many bytes of the body were sent. Does
@@ -88,8 +87,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection, const st
  * Call it if MHD reads no more from the connection. The connection's thread calls it, with no mutex held. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on, and moves it to the front of the list. Call it with server->mutex
- * held. */
+/* Marks the connection as idle from now on, and lists it first. Call it with server->mutex held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Whether bytes have arrived that no thread has read. Call it with server->mutex held. */
@@ -102,8 +100,7 @@ bool mm_connection_all_quiet(struct mm_server *server);
  * spends more than half of the time waiting for the TCP window. The connection's thread calls it. */
 void mm_connection_widen(struct mm_connection *connection);
 
-/* Ends the receiving side, so the connection's thread reads the end and closes the connection. Call it with
- * server->mutex held. */
+/* Ends the receiving side, so the connection's thread closes it. Call it with server->mutex held. */
 void mm_connection_stop_reading(struct mm_connection *connection);
 
 /* Resets the connection; data that is not sent yet is lost. Call it with server->mutex held. */

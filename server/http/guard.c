@@ -93,8 +93,7 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* Checks RFC 9112, 6.1. A space after the word is refused too, because libmicrohttpd would then read to the
- * end of the connection. */
+/* Checks RFC 9112, 6.1. After "chunked " libmicrohttpd would read to the end of the connection. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding appears twice; send it once");
@@ -122,8 +121,7 @@ static size_t name_span(const char *text, size_t bytes) {
     return index;
 }
 
-/* Length of the IP-literal (RFC 3986, 3.2.2) with its brackets at the start of a text; 0 if there is none.
- * The address itself is not checked. */
+/* Length of the IP-literal (RFC 3986, 3.2.2) with its brackets at the start of a text; 0 if there is none. */
 static size_t literal_span(const char *text, size_t bytes) {
     size_t index = 1;
     while (index < bytes && (is(text[index], HOST) || text[index] == ':'))

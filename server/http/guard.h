@@ -1,6 +1,5 @@
-/* The guard against request smuggling (RFC 9112, 11.2). It refuses heads that libmicrohttpd accepts but that
- * a front end may read differently. It sees a head header by header, and knows no route and no libmicrohttpd.
- * */
+/* The guard against request smuggling (RFC 9112, 11.2): refuses heads that libmicrohttpd accepts but a front
+ * end may read differently. It sees a head header by header, and knows no route. */
 #pragma once
 
 #include "gpu/status.h"
@@ -28,6 +27,5 @@ enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t 
                                size_t value_bytes);
 enum mm_status mm_guard_end(const struct mm_guard *guard);
 
-/* Replaces zero bytes, which a percent escape can leave in a decoded target, by \x01. The guard refuses \x01
- * in a path, and no parameter accepts it. */
+/* Replaces zero bytes in a decoded target by \x01, which the guard refuses in a path. */
 void mm_guard_show_zeros(char *text, size_t bytes);

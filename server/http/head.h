@@ -35,11 +35,9 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* Sets request->error to MM_UNSUPPORTED_MEDIA_TYPE if the body is compressed. The connection's thread calls
- * it. */
+/* MM_UNSUPPORTED_MEDIA_TYPE in request->error if the body is compressed. For the connection's thread only. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether an error is about a compressed body. The reply then has MM_HEAD_CODINGS in Accept-Encoding (RFC
- * 9110, 15.5.16). Any thread may call it. */
+/* Whether an error is about a compressed body, so the reply needs Accept-Encoding. Any thread may call it. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);

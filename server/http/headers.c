@@ -7,8 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Headers that a page's script may read beside those that the Fetch standard always allows. Not every browser
- * understands * here. */
+/* Headers that scripts may read beside the usual ones. Not every browser understands * here. */
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "

@@ -1,5 +1,4 @@
-/* The HTTP server: the listening socket, libmicrohttpd's threads, the acceptor and the sweep. Only the main
- * thread calls these functions. */
+/* The HTTP server: the listening socket, and all its threads. Only main calls these functions. */
 #pragma once
 
 #include "server/server.h"

@@ -53,8 +53,7 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* Reserves what the first request of a line lacks, then what the next one lacks, while the budget lasts. Call
- * it with server->mutex held. */
+/* Reserves what the first requests of a line lack, in order, while the budget lasts. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -176,8 +175,7 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* How much the first request lacks in a part: all that it needs, if its reservation must move to that part.
- * */
+/* What the first request lacks in a part: all it needs, if its reservation must move to that part. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
@@ -208,8 +206,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* The memory of a part that waiting requests hold, without the first of the line, and which of these requests
- * arrived last. */
+/* Memory of a part that waiting requests hold, except the first, and which of these arrived last. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;

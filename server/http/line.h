@@ -49,8 +49,7 @@ void mm_line_open(struct mm_line *line);
 void mm_line_enter(struct mm_request *request, size_t lacked_bytes);
 void mm_line_leave(struct mm_request *request);
 
-/* Gives released memory to waiting requests. Call it after each release, with no mutex held. Any thread may
- * call it. */
+/* Gives released memory to waiting requests. Any thread may call it after a release, with no mutex held. */
 void mm_line_serve(struct mm_server *server);
 
 /* Serves the lines, and gets memory for their first requests as described at the top of this file. Only the

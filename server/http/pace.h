@@ -1,5 +1,4 @@
-/* Decides whether a client is too slow: at its present rate the upload or reply would not be complete in
- * time. */
+/* Decides whether a client is too slow to complete its upload or reply in time. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +16,7 @@ struct mm_pace {
 /* Begins an upload or a reply. `bytes` of it have already moved. */
 void mm_pace_begin(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 
-/* Records that `bytes` have moved by now, in total. byte_ns is the time that the required rate allows for a
- * byte. */
+/* Records that `bytes` have moved in total. byte_ns is the time that the required rate allows for a byte. */
 void mm_pace_look(struct mm_pace *pace, size_t bytes, double byte_ns, uint64_t now_ns);
 
 /* Ignores the time since the last call, in which the server was slow or did not read. */

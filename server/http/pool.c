@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Work that threads share, on the stack of the thread that calls mm_pool_share. The pool's mutex guards it.
- * */
+/* Work that threads share, on the stack of the thread that waits for it. The pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds a header. If memory runs out, destroys the response and sets it to NULL, because the response would be
- * wrong without the header. */
+/* If memory runs out, destroys the response, because it would be wrong without the header. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
     if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
         return;
@@ -25,8 +24,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues the response, and releases it. `response` is NULL if there was no memory
- * for it. `bytes` is the length of its body. */
+/* Adds the common headers, queues and releases the response. NULL: there was no memory for it. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
@@ -154,8 +152,7 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     return response;
 }
 
-/* The page may load files only from this server, and send requests only to it. No other site may frame the
- * page. */
+/* The page may load files and request data only from this server, and no other site may frame it. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -247,15 +244,14 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* Writes a member of a dictionary (RFC 9651). The number is a string, because the RFC's numbers are not
- * precise enough. */
+/* Writes a member of a dictionary (RFC 9651), as a string, because the RFC's numbers are not precise enough.
+ * */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
 }
 
-/* Adds a header like residual="1.5e-07", bound="2.4e-05", passed, rows_unjudged=0, relative_error="3.1e-08".
- * */
+/* Adds residual="1.5e-07", bound="2.4e-05", passed, rows_unjudged=0, relative_error="3.1e-08". */
 static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = ", passed",
@@ -277,8 +273,7 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-/* Adds a header like "2, 3, 5". A scalar has no dimensions; its header is a space, because libmicrohttpd
- * refuses an empty value. */
+/* Adds a header like "2, 3, 5". For a scalar it is a space, because libmicrohttpd refuses an empty value. */
 static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
     char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
     char *end = mm_put_text(value, shape->rank == 0 ? " " : "");

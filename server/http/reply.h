@@ -6,17 +6,14 @@
 #include "gpu/store/store.h"
 #include "server/http/request.h"
 
-/* Queues request->error as a problem. MHD_NO means that nothing was queued, and the connection must be
- * closed. */
+/* Queues request->error as a problem. If it returns MHD_NO, the connection must be closed. */
 enum MHD_Result mm_reply_problem(struct mm_request *request);
 
-/* Queues a 200 with a malloc'ed text of this media type, and takes ownership of the text. The text is NULL if
- * there was no memory for it. */
+/* Queues a 200 with a malloc'ed text of this type, which it then owns. text NULL: memory ran out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* Queues a 200 with a long malloc'ed text of this media type, and takes ownership of the text. The text is
- * NULL if there was no memory for it. It counts in the memory budget until it is sent, so this function can
- * fail with MM_BUSY or MM_TOO_LARGE. */
+/* Queues a 200 with a long malloc'ed text of this media type, which it then owns. text NULL: memory ran out.
+ * The text counts in the memory budget until it is sent: MM_BUSY or MM_TOO_LARGE if it does not fit. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a text of this media type, without copying it. The text must outlive all replies. */

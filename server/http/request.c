@@ -141,8 +141,7 @@ static enum mm_status check_site(struct mm_request *request) {
     return status;
 }
 
-/* Whether the client waits for 100 Continue before it sends the body. libmicrohttpd decides in the same way.
- * */
+/* Whether the client waits for 100 Continue before it sends the body, by libmicrohttpd's own rule. */
 static bool expects_continue(const struct mm_request *request, const char *version) {
     const char *expect = request->headers[MM_HEADER_EXPECT];
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
@@ -255,10 +254,9 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Replies to a refused head. If a short body follows, the reply is sent after it; if a long body follows, the
- * reply is sent without MHD. If the client waits for 100 Continue, or the head is malformed, the reply is
- * sent at once and closes the connection. After a malformed head it is unknown where the next request begins.
- * */
+/* Replies to a refused head: after a short body, or without MHD before a long one. The reply is sent at once
+ * and closes the connection if the client waits for 100 Continue or if the head is malformed, because then it
+ * is unknown where the next request begins. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);

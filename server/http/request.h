@@ -43,8 +43,7 @@ struct mm_request {
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record; /* complete at the end */
     uint64_t started_ns;     /* time of MHD's first callback */
-    /* When the body must be complete: by --timeout-ms, or earlier if the query asks for it. Fixed before
-     * MM_PHASE_BODY. */
+    /* When the body must be complete. Fixed before MM_PHASE_BODY. */
     uint64_t deadline_ns;
     struct mm_error error; /* unless MM_OK, the reply after the body is read and dropped */
     struct mm_cors cors;   /* decided from the head */
@@ -80,15 +79,14 @@ enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
 
-/* Joins the values of all Accept headers with commas, up to MM_ACCEPT_BYTES. NULL if there is no such header.
- * The connection's thread calls it. */
+/* Joins all Accept headers with commas, up to MM_ACCEPT_BYTES; NULL if there is none. For the connection's
+ * thread. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread may call it. A waiting request can stop waiting at any time unless server->mutex is held. */
 enum mm_request_state mm_request_state(const struct mm_request *request);
 
-/* Whether the connection is suspended. The thread that ends the wait resumes it. Call it with server->mutex
- * held. */
+/* Whether the connection is suspended. Call it with server->mutex held. */
 bool mm_request_waits(const struct mm_request *request);
 
 /* Changes the state. Only the thread that works on the request may call it. It must hold server->mutex if the
@@ -98,12 +96,11 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to);
 /* Frees a request that is MM_OVER and not worked on. Any thread may call it, with no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* The first character of the body, after a byte order mark and spaces; 0 if there is none. The connection's
- * thread calls it. */
+/* First character of the body, without a byte order mark and spaces; 0 if none. For the connection's thread.
+ * */
 char mm_request_first_character(const struct mm_request *request);
 
-/* The deadline if the client asks for asked_ms milliseconds; 0 if the client does not. Never later than
- * --timeout-ms. */
+/* The deadline if the client asks for asked_ms milliseconds (0: it does not), limited by --timeout-ms. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
 /* Whether the client chose this deadline, not the process. Any thread may call it. */
@@ -115,19 +112,17 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
 /* Whether a refused body is too long to be read and dropped, so the connection must be closed. */
 bool mm_request_is_large(const struct mm_request *request);
 
-/* Sets *error to MM_TOO_LARGE, because the request needs `bytes` of memory, which it can never have. Any
- * thread may call it. */
+/* MM_TOO_LARGE in *error: the request needs more memory than it can ever have. Any thread may call it. */
 enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error);
 
-/* Bytes of host memory that stored matrices use. A waiting request never gets this memory. Any thread may
- * call it. */
+/* Host memory of stored matrices, in bytes, which waiting requests never get. Any thread may call it. */
 size_t mm_request_stored_bytes(const struct mm_request *request);
 
 /* Releases request->value, if there is one. The thread that works on the request calls it. */
 void mm_request_release_value(struct mm_request *request);
 
-/* Releases memory that the request has reserved but does not use. The thread that works on the request calls
- * it, with no mutex held. */
+/* Releases reserved memory that the request does not use. For the thread that works on it, without a mutex.
+ * */
 void mm_request_trim(struct mm_request *request);
 
 /* Describes the reply to this error. It points into both arguments. The connection's thread calls it, or a
@@ -154,8 +149,8 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
 void mm_request_decode_on_pool(struct mm_request *request);
 
 /* Suspends the connection of a request without a job, and lets the worker pool run the route's encoding.
- * After the wait MHD calls the handler again, to answer or with request->error set. The connection's thread
- * calls it. */
+ * After the wait MHD calls the handler again, to answer or with request->error set. For the connection's
+ * thread. */
 void mm_request_encode_on_pool(struct mm_request *request);
 
 /* Suspends the connection, and submits request->work, which must be prepared (gpu/queue/queue.h). After the
@@ -167,11 +162,9 @@ void mm_request_submit(struct mm_request *request);
  * may call it with server->mutex held, and must call mm_request_resume afterwards, without the mutex. */
 void mm_request_abandon(struct mm_request *request, const struct mm_error *error);
 
-/* Resumes all requests of a list, linked by `resumed`, and empties the list. Any thread may call it, with no
- * mutex held. */
+/* Resumes all requests of a list and empties it. Any thread may call it, with no mutex held. */
 SLIST_HEAD(mm_resumed, mm_request);
 void mm_request_resume(struct mm_resumed *list);
 
-/* Abandons and resumes all waiting requests; `status` and `detail` are the reply. Any thread may call it,
- * with no mutex held. */
+/* Abandons and resumes all waiting requests. Any thread may call it, with no mutex held. */
 void mm_request_abandon_all(struct mm_server *server, enum mm_status status, const char *detail);

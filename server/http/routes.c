@@ -209,8 +209,7 @@ static bool takes(const struct mm_route *route, const char *method) {
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* Answers OPTIONS on every path. It needs no key, because browsers send none with a preflight, and its reply
- * tells no more than a 405. */
+/* Answers OPTIONS on every path. Needs no key, because browsers send none with a preflight. */
 static const struct mm_route options_route = {
     .method = "OPTIONS", .path = "", .entry = MM_ENTRY_OPEN, .complete = mm_reply_options};
 

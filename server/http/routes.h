@@ -41,8 +41,8 @@ struct mm_route_state {
      * the last ones. The status is also in request->error. The connection's thread calls it. */
     enum mm_status (*stream)(struct mm_request *request);
 
-    /* Whether the store gave the space of a streamed body to other requests. The upload then ends with
-     * *error. Called with server->mutex held. */
+    /* Whether the store gave a streamed body's space to other requests; *error is then set. Needs
+     * server->mutex. */
     bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
     /* Releases what `own` holds of the memory budget and the store; NULL if it holds nothing. Called with
@@ -71,16 +71,14 @@ struct mm_route {
     const struct mm_route_state *state; /* NULL: requests need no worker pool and no jobs */
     const char *example; /* a valid JSON body, shown in errors; NULL: the route has no JSON body */
 
-    /* Returns the option that switches the route off, or NULL if it is on. If the function is NULL, the route
-     * is always on. */
+    /* Returns the option that switches the route off; NULL if it is on. No function: always on. */
     const char *(*switched_off)(const struct mm_options *options);
 };
 
 /* The largest request->own of all routes, in bytes. */
 size_t mm_route_state_bytes_max(void);
 
-/* The path of a request target, which may be in absolute form (RFC 9112, 3.2.2). It points into the target.
- * */
+/* The path in a request target, which may be in absolute form (RFC 9112, 3.2.2). Points into the target. */
 const char *mm_route_path(const char *target);
 
 /* The format of error replies at a path, even without a route. Any thread may call it. */

@@ -1,5 +1,4 @@
-/* Checks deadlines, clients that left and slow clients, and frees memory that is long unused. Knows no route
- * and no codec. */
+/* Checks deadlines, clients that left and slow clients. Knows no route and no codec. */
 #include "server/http/sweep.h"
 
 #include "gpu/store/store.h"
@@ -187,8 +186,8 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a part of a head has arrived. With TLS the first head counts from the start, because a client that
- * begins no handshake costs as much. */
+/* Whether a head has begun. With TLS the first head has always begun, because a silent client costs as much.
+ * */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }
@@ -229,8 +228,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                        now_ns - connection->head_since_ns);
 }
 
-/* Checks that need no system call come first. Unread bytes may be a request, even if they arrived before the
- * sweep saw the latest request. */
+/* Unread bytes may be a request, even if they arrived before the sweep saw the latest request. */
 static bool is_idle(const struct mm_connection *connection) {
     const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     if (mm_connection_phase(connection) != MM_PHASE_HEAD || requests != connection->requests_seen)

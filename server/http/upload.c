@@ -12,8 +12,7 @@
  * that is not read to a few times the server's memory for it. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is all expected memory, if that is at most FIRST_BYTES_MAX and at most 1/FIRST_PART of the
- * budget; otherwise SMALL_BYTES. */
+/* The first step is all expected memory, up to these limits; otherwise SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
@@ -181,8 +180,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* Drops a chunk of a refused body. The error is sent after the body, unless the body is long or the
- * connection closes anyway. */
+/* Drops a chunk of a refused body. The reply follows the body, unless that is long. */
 static void drop(struct mm_request *request, size_t bytes) {
     mm_upload_drop(request);
     request->upload.dropped_bytes += bytes;

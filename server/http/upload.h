@@ -51,8 +51,7 @@ enum mm_status mm_upload_check_limit(struct mm_request *request);
  * whose requests may lack the length of an empty body. */
 enum mm_status mm_upload_require_length(struct mm_request *request);
 
-/* Reserves the first step of memory for a body. MM_BUSY with needed_bytes if the request must wait for
- * memory. */
+/* Reserves the first memory for a body. MM_BUSY with needed_bytes if the request must wait. */
 enum mm_status mm_upload_reserve_first(struct mm_request *request);
 
 /* Stores a chunk of the body and sets *bytes to 0. Drops the chunk if the request was refused or takes no
@@ -75,8 +74,7 @@ void mm_upload_drop_all(struct mm_request *request);
 /* How long the upload has taken so far, without its waits for memory. Call it with server->mutex held. */
 uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns);
 
-/* Whether the deadline has passed before the body was complete. If so, *error is the reply. Call it with
- * server->mutex held. */
+/* Whether the body missed its deadline; *error is then the reply. Call it with server->mutex held. */
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
 /* The time for a byte at the constant rate that completes the body by its deadline. A chunked body counts as

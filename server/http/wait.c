@@ -1,5 +1,4 @@
-/* How a request waits for memory, for the worker pool and for its job, and how the wait ends. Knows no route.
- * */
+/* How a request waits for memory, the worker pool or its job, and how a wait ends. Knows no route. */
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
@@ -172,8 +171,7 @@ static void work_done(struct mm_work *first) {
     resume_and_free(&ends);
 }
 
-/* Decodes or encodes on the worker pool, unless the request has been abandoned. If it is abandoned during the
- * work, nobody reads the result. */
+/* Decodes or encodes on the worker pool. If the request is abandoned meanwhile, nobody reads the result. */
 static void run_on_pool(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     struct mm_error error = {.status = MM_OK};

@@ -27,8 +27,7 @@ void mm_log_time(char text[MM_LOG_TIME_BYTES]);
 /* Starts the writer's thread. Without it, each thread writes its own lines. Only main calls it. */
 void mm_log_start(void);
 
-/* Writes the remaining lines, for at most a second, and ends the thread. Only main calls it, once no other
- * thread logs. */
+/* Writes the remaining lines, for at most a second, and ends the thread. Only main calls it, at the end. */
 void mm_log_stop(void);
 
 /* Adds a line, with its newline, to the buffer. A full buffer drops the line. one_of_many: the line is about

@@ -82,8 +82,7 @@ static void release_pages(unsigned which, size_t bytes) {
     is_grown[which] = bytes > KEPT_BYTES;
 }
 
-/* Waits for a change, by a clock that nobody can set. False if until_ns has passed. Call it with the mutex
- * held. */
+/* Waits for a change, by a clock that nobody can set. False after until_ns. Needs the mutex. */
 static bool wait_until(uint64_t until_ns) {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
                                    .tv_nsec = (long)(until_ns % 1000000000)};

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Enough for the HTTP threads and a few workers. More threads share copies, which takes time but loses no
- * counts. */
+/* Enough for the HTTP threads and a few workers. More threads share copies, but no count is lost. */
 enum {
     COPIES = 24,
     CACHE_LINE_BYTES = 64,
@@ -105,8 +104,7 @@ void mm_metrics_end(const struct mm_record *record) {
         add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
-    /* Only answered products have all stages, so only for them the means of the stages add up to the whole.
-     * */
+    /* Only answered products have all stages, so the means of the stages add up to the whole. */
     if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);

@@ -63,8 +63,7 @@ void mm_metrics_begin(void);
 /* Counts a request that has ended. */
 void mm_metrics_end(const struct mm_record *record);
 
-/* Counts a slow reader that was disconnected after its request had ended, while the system still held a part
- * of the reply. */
+/* Counts a slow reader that was disconnected after its request had ended. */
 void mm_metrics_drop(void);
 
 /* Counts a job that has ended, even if its client has left. */

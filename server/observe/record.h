@@ -56,8 +56,7 @@ void mm_record_cancel(struct mm_record *record, unsigned stage);
  * connection to MM_PHASE_CUT calls it; a thread other than the connection's must hold server->mutex. */
 void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes);
 
-/* Ends the record, counts it and logs it. `sent`: the whole reply was sent. The connection's thread calls it.
- * */
+/* Ends the record, counts it and logs it. `sent`: the whole reply was sent. For the connection's thread. */
 void mm_record_end(struct mm_request *request, bool sent);
 
 /* Counts and logs a head that was not complete in time and has no request. Any thread may call it. */

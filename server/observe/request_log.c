@@ -1,5 +1,4 @@
-/* The log line of a request: `name=value` or `"name":value` for each field. It is written without printf,
- * because every request has a line. */
+/* The log line of a request: `name=value` or `"name":value` for each field. printf would be too slow. */
 #include "server/observe/record.h"
 
 #include "api/number/digits.h"
@@ -7,8 +6,7 @@
 
 #include <string.h>
 
-/* The line has a bounded length, because texts of a record are bounded and a byte takes at most five
- * characters. */
+/* Texts of a record are bounded and a byte takes at most five characters, so the line is bounded too. */
 struct line {
     char *end;
     bool json;
@@ -42,8 +40,8 @@ static void put_word(struct line *line, const char *name, const char *word) {
     put_quote(line);
 }
 
-/* Writes any bytes. All but printable ASCII becomes \xNN, even in JSON, because JSON's own escapes are for
- * characters. */
+/* Writes any bytes. Bytes that are not printable ASCII become \xNN, even in JSON, which cannot express bytes.
+ * */
 static void put_foreign(struct line *line, const char *name, const char *text) {
     static const char hexadecimal[] = "0123456789abcdef";
     put_name(line, name);

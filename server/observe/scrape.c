@@ -40,8 +40,7 @@ struct scrape {
     uint64_t log_dropped;
 };
 
-/* Values need no escapes: they are the server's own words, or names of keys, which have no quotes and no
- * backslashes. */
+/* Values need no escapes: names of keys have no quotes and no backslashes. */
 struct label {
     const char *name;
     const char *value; /* NULL ends a list of labels */
@@ -122,8 +121,7 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes samples for each variant of each backend with an open device: kernel times, or operations. Variants
- * that only choose other variants have none. */
+/* Writes kernel times or operations of each variant of the open backends. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {

@@ -1,10 +1,9 @@
-// What the views share: requests to this server, the API key, the state in the address, and small parts of a
-// page.
+// What the views share: requests to this server, the API key, the state in the address, and small parts of a page.
 
 export const $ = (selector, from = document) => from.querySelector(selector);
 
-// Makes an element: make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids
-// the attribute `style`: set node.style.width and the like.
+// Makes an element: make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids the
+// attribute `style`: set node.style.width and the like.
 export function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

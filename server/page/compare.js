@@ -1,5 +1,5 @@
-// The view Compare: questions about kernels, one below the other. A function builds each part once, and
-// returns show(control) and stop(). show() is called when that control or the address has changed.
+// The view Compare: questions about kernels, one below the other. A function builds each part once, and returns
+// show(control) and stop(). show() is called when that control or the address has changed.
 import { $, call, make, remember } from './base.js';
 import { asker, listing, options, variantList } from './part.js';
 import { speed } from './compare_speed.js';

@@ -1,5 +1,5 @@
-// Which kernel is fastest, and what limits it? Times variants of products or transpositions, and compares
-// them with the measured rates of the device.
+// Which kernel is fastest, and what limits it? Times variants of products or transpositions, and compares them with the
+// measured rates of the device.
 import { $, make, number } from './base.js';
 import { asker, figures, options, plot } from './part.js';
 
@@ -30,8 +30,7 @@ function showSpeed(part, { op, rows, m, k, n, dtype, device }) {
 
 // timed: rows of one backend, the fastest first. rate: GB/s of a plain copy on this backend.
 function showRoof(part, { m, k, n, dtype }, timed, rate) {
-  // Operations for each byte of the predicted loads and stores. On a CPU the server predicts only the loaded
-  // elements.
+  // Operations for each byte of the predicted loads and stores. On a CPU the server predicts only the loaded elements.
   const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one byte
   const rows = timed.map((row) => ({ label: label(row), y: row.gflops,
     x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
@@ -65,8 +64,8 @@ export function speed(part, variants) {
   options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
 
   const rates = {}; // GB/s of a plain copy, by backend
-  // Each row of a transposition also gives its speed as a share of a plain copy. Prefers a variant with
-  // tiles, which is not slow itself.
+  // Each row of a transposition also gives its speed as a share of a plain copy. Prefers a variant with tiles, which is
+  // not slow itself.
   async function copyRate(post, backend) {
     const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
       .sort((one, other) => other.tile - one.tile)[0];

@@ -1,5 +1,4 @@
-// The API page: shows this server's /openapi.json, with requests that readers can send. None is sent by
-// itself.
+// The API page: shows this server's /openapi.json, with requests that readers can send. None is sent by itself.
 import { $, call, code, copied, curl, elapsed, make, problemBox, quote, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
@@ -13,8 +12,8 @@ const block = (text) => make('pre', { tabindex: '0' }, code(text));
 const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
 const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
 
-// Writes a schema as a short text. `seen` has the names of the schemas around it: a recursive schema ends
-// with its own name.
+// Writes a schema as a short text. `seen` has the names of the schemas around it: a recursive schema ends with its own
+// name.
 function type(schema, seen = [], indent = '\n') {
   const name = schema.$ref?.split('/').pop();
   if (seen.includes(name)) return name;

@@ -1,12 +1,11 @@
-// The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the
-// requests behind them. A server without a GPU predicts GPU kernels; a server with a GPU also measures them.
+// The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the requests behind
+// them. A server without a GPU predicts GPU kernels; a server with a GPU also measures them.
 import { $, call, copied, curl, make, number, Problem, problemBox, remember, rich } from './base.js';
 import { markdown } from './markdown.js';
 import { asker, figures, listing, options, text, variantList } from './part.js';
 import { access, lanesOf, matrices, PATTERNS, sectors, squares } from './learn_draw.js';
 
-// Median milliseconds on one H200 on 2026-11-23 (docs/figures/kernels-h200-2026-11-23.csv), by m, k and n of
-// a product.
+// Median milliseconds on one H200 on 2026-11-23 (docs/figures/kernels-h200-2026-11-23.csv), by m, k and n of a product.
 const TIMES = { '1024,1024,1024': { naive: 0.363, naive_uncoalesced: 4.44, tiled_8: 0.437, tiled_16: 0.279, tiled_32: 0.248 },
   '228,240,112': { tiled_32: 0.0145, tiled_async: 0.0122 } };
 const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store_sectors', 'shared_load_passes',
@@ -34,9 +33,8 @@ const cuda = (...names) => names.map((name) => 'cuda:' + name);
 const within = ({ value, min, max }) => Math.min(max, Math.max(min, Math.round(value)));
 const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`;
 
-// A control is [name, label, first value, least, most] for a number, [name, label, choices] for a list, or
-// [name, label] for a text. show(values, post, part) asks the server by post(body), draws into part, and
-// returns a sentence.
+// A control is [name, label, first value, least, most] for a number, [name, label, choices] for a list, or [name,
+// label] for a text. show(values, post, part) asks the server by post(body), draws, and returns a sentence.
 const LESSONS = {
   memory: { title: 'Global memory', file: '1-memory.md',
     look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes, with a thick line between them. The 32 *lanes* (threads) of a warp ' +
@@ -230,8 +228,8 @@ function control([name, label, first, least, most]) {
   return make('label', {}, most === undefined ? label : `${label} (${least} to ${most})`, input);
 }
 
-// Loads the lesson's text when the lesson is opened. Links to other lessons lead to their pages here, and
-// tutorials.md opens in place. The server has no other files.
+// Loads the lesson's text when the lesson is opened. Links to other lessons lead to their pages here, and tutorials.md
+// opens in place. The server has no other files.
 function lesson(own) {
   const text = make('div');
   const read = async (file, at) => {

@@ -15,9 +15,9 @@ export const lanesOf = (pattern, stride) => all.map((lane) => PATTERNS[pattern](
 const draw = (part, caption, ...pictures) =>
   $('.picture', part).replaceChildren(make('figure', {}, make('figcaption', {}, caption), ...pictures));
 
-// rows: [title(first), squares]. A square is { text, kind, label, edge }, where edge names its thick sides.
-// Columns are numbered from 0. Each 16 columns have a table of their own, so a phone can show the tables
-// below each other. `first` is the first column of a table.
+// rows: [title(first), squares]. A square is { text, kind, label, edge }, where edge names its thick sides. Columns are
+// numbered from 0. Each 16 columns have a table of their own, so a phone can show the tables below each other. `first`
+// is the first column of a table.
 export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label, edge }) => make('td', { class: [kind, edge].filter(Boolean).join(' ') || null, title: label }, `${text}`);
   const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // phones hide such a row
@@ -33,8 +33,8 @@ export function squares(part, caption, corner, rows) {
   })));
 }
 
-// Draws what lanes access, in rows of 32 units of `bytes` bytes. places: { lane, unit, kind } for each unit
-// of each lane. rest(unit) is the square of a unit without a lane. Only rows with a lane are drawn.
+// Draws what lanes access, in rows of 32 units of `bytes` bytes. places: { lane, unit, kind } for each unit of each
+// lane. rest(unit) is the square of a unit without a lane. Only rows with a lane are drawn.
 function memory(part, caption, corner, bytes, places, rest, last = [], edge = () => null) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
   squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
@@ -55,8 +55,7 @@ export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
     (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }), [], (column) => ({ 0: 'left', 7: 'right' })[column % 8]);
 }
 
-// Draws shared memory: the word of each lane in its bank. The last argument is the server's prediction for
-// these words.
+// Draws shared memory: the word of each lane in its bank. The last argument is the server's prediction for these words.
 export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bankBytes, padded }) {
   const active = all.filter((lane) => (banks[lane] ?? null) !== null), isWide = bytes > bankBytes;
   const unit = (lane) => Math.floor((words[lane] + (padded ? words[lane] >> 5 : 0)) * bytes / bankBytes);
@@ -79,8 +78,8 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
     isWide ? [counts('lanes <16', served[0]), counts('lanes ≥16', served[1])] : [counts('words', served[0])]);
 }
 
-// Draws A, B and C of a product, with the T×T tiles that a block of C uses in one step. A tile may reach past
-// its matrix, by less than T.
+// Draws A, B and C of a product, with the T×T tiles that a block of C uses in one step. A tile may reach past its
+// matrix, by less than T.
 export function matrices(part, { m, k, n }, T, { row, column, step }) {
   const font = Math.max(k + n + 2 * T, .8 * (k + m + 2 * T)) / 22, gap = Math.max(T, 1.5 * font);
   const range = (at, length) => `${at * T} to ${Math.min((at + 1) * T, length) - 1}`;

@@ -1,5 +1,4 @@
-// Shows the view that the address names: #learn, #try, #compare or #operate. The view's state follows a
-// question mark.
+// Shows the view that the address names: #learn, #try, #compare or #operate. The view's state follows a question mark.
 import { $, state, wireKey } from './base.js';
 
 const views = { learn: () => import('./learn.js'), try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };

@@ -11,8 +11,8 @@ function grid(text, inline) {
   return table('', head.map((title) => ({ title: title.replace(/[*`]/g, '') })), rows.map((cells) => cells.map((cell) => cell && inline(cell))));
 }
 
-// Returns the nodes of a text. link(address, node) makes a link. Headings have the ids at-TITLE, with TITLE
-// as in GitHub's anchors.
+// Returns the nodes of a text. link(address, node) makes a link. Headings have the ids at-TITLE, with TITLE as in
+// GitHub's anchors.
 export function markdown(text, link) {
   const inline = (one) => rich(one.trim().replace(/\n */g, ' '), link);
   return [...text.matchAll(BLOCK)].map(({ groups: { language, lines, level, title, table: cells, items, summary, inner, text: plain } }) => {

@@ -1,5 +1,5 @@
-// The view Operate: shows the server's state every two seconds while the view is open, the tab is visible and
-// the user has not paused it. Rates are differences of counters between two readings of /metrics.
+// The view Operate: shows the server's state every two seconds while the view is open, the tab is visible and the user
+// has not paused it. Rates are differences of counters between two readings of /metrics.
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
 const SILENT_MS = 5000; // a server that takes longer counts as silent
@@ -12,8 +12,7 @@ let refused; // the key that the server refused; null if the tab had none
 let readings = []; // readings of the last minute, and the one before
 let points = []; // points of the charts: five minutes
 
-// Parses Prometheus' text: the time, the series with their labels as members, and the value of each series by
-// its id.
+// Parses Prometheus' text: the time, the series with their labels as members, and each value by its id.
 function read(text) {
   const series = [], values = {};
   for (const [, id, name, labels = '', value] of text.matchAll(/^((\w+)(?:\{(.*)\})?) (\S+)$/gm)) {
@@ -24,8 +23,8 @@ function read(text) {
   return { now: performance.now(), series, values, start: values.process_start_time_seconds };
 }
 
-// The series of a metric in the latest reading that have these labels. `grown` is the increase since the
-// reading `before`.
+// The series of a metric in the latest reading that have these labels. `grown` is the increase since the reading
+// `before`.
 const select = (name, labels = {}, before = readings[0]) => readings.at(-1).series
   .filter((one) => one.name === 'matmuld_' + name && Object.keys(labels).every((label) => one[label] === labels[label])
     && (withOwn || !own.includes(one.route)))
@@ -35,8 +34,8 @@ const total = (name, labels) => sum(select(name, labels));
 const rate = (series, before = readings[0]) =>
   (before === readings.at(-1) ? null : sum(series, 'grown') / (readings.at(-1).now - before.now) * 1000);
 
-// A quantile in ms from the growth of the buckets, as by Prometheus' histogram_quantile. In the first and the
-// last bucket only a bound is known.
+// A quantile in ms from the growth of the buckets, as by Prometheus' histogram_quantile. In the first and the last
+// bucket only a bound is known.
 function quantile(q, buckets) {
   const counts = new Map(); // by bound; the bounds rise in the text
   for (const { le, grown } of buckets) counts.set(le, (counts.get(le) ?? 0) + grown);
@@ -50,8 +49,7 @@ function quantile(q, buckets) {
   return { text: index ? number(ms) : '≤ ' + number(bound), ms };
 }
 
-// Shows a table in place of an older one, whose box keeps its focus and scroll position. "#" marks a column
-// of numbers.
+// Shows a table in place of an older one, whose box keeps its focus and scroll position. "#" marks a column of numbers.
 function place(name, caption, columns, rows) {
   const heads = columns.map((title) => ({ title: title.replace('#', ''), number: title[0] === '#' }));
   const fresh = table(caption, heads, rows), host = $('.' + name, section);
@@ -129,8 +127,8 @@ function put(host, node) {
   if (host.textContent !== node.textContent) host.replaceChildren(node);
 }
 
-// Takes a reading, unless the tab is hidden, the user has paused, or the server has refused the key. Reads
-// /metrics last, so no request of this page counts as under way.
+// Takes a reading, unless the tab is hidden, the user has paused, or the server has refused the key. Reads /metrics
+// last, so no request of this page counts as under way.
 async function poll(quiet = true) {
   const key = sessionStorage.getItem('matmuld-key'), hint = $('.hint', section);
   if (polling) return;

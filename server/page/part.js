@@ -3,8 +3,8 @@ import { $, callJson, chart, code, colour, elapsed, make, number, problemBox, ta
 
 let known;
 
-// Loads the server's variants, once. Returns null after a failure; the section then shows the reason and a
-// button for again(). quiet: no dialog asks for the key.
+// Loads the server's variants, once. Returns null after a failure; the section then shows the reason and a button for
+// again(). quiet: no dialog asks for the key.
 export async function variantList(section, quiet, again) {
   const hint = $('.hint', section);
   try {
@@ -23,9 +23,9 @@ export function options(select, values) {
   select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
 }
 
-// Lets a form ask the server when its button is pressed or, without a button, when show() is called.
-// work(post, signal) does this and returns the text to show. post(body, what, place) sends a benchmark. While
-// it runs, `what` is shown after the form or after `place`. A new request cancels the one before.
+// Lets a form ask the server when its button is pressed or, without a button, when show() is called. work(post, signal)
+// does this and returns the text to show. post(body, what, place) sends a benchmark. While it runs, `what` is shown
+// after the form or after `place`. A new request cancels the one before.
 export function asker(form, work) {
   const button = $('button', form);
   const said = make('p', { role: 'status' });

@@ -1,6 +1,6 @@
-// The view Try: two operands, their product, where its time went, and the request for curl and Python. The
-// form is the state: its fields have the names of the API's parameters. Elements stay texts, because
-// JavaScript would round 64-bit integers.
+// The view Try: two operands, their product, where its time went, and the request for curl and Python. The form is the
+// state: its fields have the names of the API's parameters. Elements stay texts, because JavaScript would round 64-bit
+// integers.
 import { $, call, callJson, copied, copy, curl, elapsed, make, problemBox, quote, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
@@ -231,8 +231,7 @@ function build(section) {
   };
 }
 
-// Arrow keys and Enter move between cells. Left and right do so only if the cursor is at that end, or all is
-// selected.
+// Arrow keys and Enter move between cells. Left and right do so only if the cursor is at that end, or all is selected.
 function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   const { selectionStart, selectionEnd, value, dataset: { at } } = target;
   if (!at || ctrlKey || metaKey || shiftKey) return;
@@ -293,8 +292,8 @@ function update() {
   drawCode();
 }
 
-// Lists choices, `auto` first. The chosen value stays even if it is not listed, because a link may come from
-// another server.
+// Lists choices, `auto` first. The chosen value stays even if it is not listed, because a link may come from another
+// server.
 function fill(name, values) {
   const select = field(name), { value } = select;
   select.replaceChildren(new Option('auto', ''));
@@ -329,8 +328,8 @@ function drawProduct(reply, a, b) {
   part('out').hidden = false;
 }
 
-// Browser and server have different clocks, so the server's time is drawn in the middle of the browser's wait
-// for the first byte.
+// Browser and server have different clocks, so the server's time is drawn in the middle of the browser's wait for the
+// first byte.
 function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0, responseEnd = 0 }, { batched }) {
   if (!header) return part('times').replaceChildren('The reply has no Server-Timing: a proxy may have removed it.');
   const pairs = [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]);
@@ -376,9 +375,8 @@ function drawCode() {
       copied(curl(HERE, ...lines), 'curl'), copied(python(list, key), 'Python')]);
 }
 
-// The Python client sends arrays, or names stored matrices. For matrices that the server makes, the code
-// sends a plain request. Strings of JSON are also strings of Python, so no link can put code into these
-// lines.
+// The Python client sends arrays, or names stored matrices. For matrices that the server makes, the code sends a plain
+// request. Strings of JSON are also strings of Python, so no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
   if (both.some(isMade)) {
