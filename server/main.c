@@ -355,7 +355,7 @@ int main(int argc, char **argv) {
         mm_options_print(&options, stdout);
         goto close_files;
     }
-    set_reload_signal(SIG_BLOCK); /* before other threads start, because they inherit it */
+    set_reload_signal(SIG_BLOCK); /* before other threads start, because they inherit the mask */
     mm_log_start();
     result = serve(&options, keys);
     mm_log_stop();

@@ -62,7 +62,7 @@ struct mm_options {
     bool no_benchmark;
     bool no_page;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, otherwise json */
-    bool healthcheck;       /* healthcheck to version: whether the flag was given */
+    bool healthcheck;       /* healthcheck, print_config, help and version: the flag was given */
     bool print_config;
     bool help;
     bool version;

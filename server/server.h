@@ -21,7 +21,7 @@ struct mm_server {
     struct mm_limits limits;
     struct mm_budget budget;
     struct mm_pool *pool;
-    struct mm_acceptor *acceptor; /* NULL: connections are not counted yet, or no longer */
+    struct mm_acceptor *acceptor; /* NULL before the HTTP server starts and after it stops */
     struct mm_store *store;       /* NULL: matrices cannot be stored */
     uint64_t epoch_ns;            /* Unix time at which mm_clock_ns was 0, measured at the start */
     struct mm_keys *keys;         /* owned by main; NULL: requests need no key */
@@ -41,7 +41,7 @@ struct mm_server {
 
     int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
 
-    size_t state_bytes_max; /* memory in each request for the state of its route */
+    size_t state_bytes_max; /* bytes in each request for the state of its route */
 
     uint64_t id_seed; /* first part of request ids: a random number for this process */
     uint64_t id_next; /* second part of request ids: counts up; __atomic access only */
@@ -49,7 +49,7 @@ struct mm_server {
     /* Guards all members below, and the members that connection.h and request.h name. Lock it before the
      * queue's mutex, never while holding the queue's mutex. */
     pthread_mutex_t mutex;
-    TAILQ_HEAD(mm_connections, mm_connection) connections; /* most recently idle first */
+    TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle comes first */
     struct mm_connection *swept; /* next connection that the sweep checks; NULL: the sweep is over */
     size_t closing;              /* connections that were closed as idle but are still in the list */
     struct mm_line line;         /* requests that wait for memory */

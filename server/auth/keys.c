@@ -114,7 +114,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
-    /* If a key had two lines, an operator who deletes one would believe the key is no longer valid. */
+    /* Refuse a key on two lines: an operator who deletes one would believe the key is no longer valid. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
                        where);

@@ -67,7 +67,7 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
 
 /* State of a GET request. request->value keeps the stored value until it is sent or encoded. */
 struct get {
-    struct mm_parameters parameters; /* must be first */
+    struct mm_parameters parameters; /* must be first, because get_rows has offsets from it */
     struct mm_selection selection;   /* the part and the figures that the client wants */
     bool is_known;                   /* the client already has the value (If-None-Match) */
     const struct mm_codec *encoder;
@@ -319,7 +319,7 @@ enum { LIST_MAX = 1000 };
 
 struct page {
     struct mm_request *request;
-    const char *after; /* NULL, and limit 0, until the query gives them */
+    const char *after; /* NULL if not given; limit is 0 if not given */
     size_t limit;
 };
 

@@ -1,4 +1,5 @@
-/* Checks that requests to /v1/matrices/NAME need. The connection's thread calls these functions. */
+/* Checks the name in /v1/matrices/NAME, and the conditions of a request. The connection's thread calls these.
+ * */
 #pragma once
 
 #include "gpu/store/store.h"

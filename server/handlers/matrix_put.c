@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct values {
-    struct mm_operands operands; /* must be first */
+    struct mm_operands operands; /* must be first, because `rows` has offsets from it */
     uint64_t ttl_s;
 };
 
@@ -119,7 +119,8 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else mm_server_takes_jobs fails */
+    if (status == MM_OK &&
+        mm_server_engine(request->server) != NULL) /* without an engine it is refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);

@@ -19,8 +19,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply with figures, or without elements, is JSON. If Accept excludes JSON, it has no body or is refused.
- * */
+/* A reply with figures, or without elements, is JSON. If Accept excludes JSON, figures are refused. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -141,7 +140,7 @@ static void record_job(struct mm_request *request) {
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
     const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
-    const size_t count = operation->stack.count; /* joined products form one of count·m rows */
+    const size_t count = operation->stack.count; /* the products may be joined into one of count·m rows */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
@@ -194,7 +193,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
 
 /* Lets the encoder use idle threads of the worker pool. */
 struct pool_helpers {
-    struct mm_helpers head; /* must be first */
+    struct mm_helpers head; /* must be first, because share_with_pool casts it */
     struct mm_pool *pool;
 };
 

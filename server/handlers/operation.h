@@ -21,17 +21,18 @@ struct mm_operation {
     bool is_out_in_query;      /* the query has `out`; otherwise the body may have it */
     bool is_conditional;       /* the request has If-Match or If-None-Match */
     char expected_etag[MM_ETAG_MAX +
-                       1];    /* if is_conditional: tag of the value that `out` names; "": no value */
-    size_t result_bytes;      /* bytes of the result C in the job */
-    size_t reply_bytes;       /* most bytes of the reply's text; 0: the reply is the elements */
-    struct mm_buffer scratch; /* operands that the host generates or fetches from a device, then the check */
-    struct mm_buffer result;  /* the store becomes its owner; empty without `out` */
-    struct mm_buffer output;  /* the reply's text, then the result, or a copy of a part of a stored one */
-    struct mm_reply_body reply; /* becomes the owner of `output` */
+                       1]; /* if is_conditional: tag of the value that `out` names; "": no value */
+    size_t result_bytes;   /* bytes of the result C in the job */
+    size_t reply_bytes;    /* most bytes of the reply's text; 0: the reply is the elements */
+    struct mm_buffer
+        scratch; /* operands that the host generates or copies from a device, then the check's data */
+    struct mm_buffer result;    /* with `out`: the result, until the store owns it */
+    struct mm_buffer output;    /* the reply's text, followed by the result or by a copy of a part of it */
+    struct mm_reply_body reply; /* takes ownership of `output` */
     struct mm_job job;
     bool is_encoded;
     uint64_t decode_ns;
-    uint64_t span_ns[MM_SPAN_COUNT]; /* time of each stage, with encoding */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* duration of each stage, also of encoding */
 };
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
@@ -59,7 +60,7 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
  * request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* The deadline by the timeout that the query asks for or, once it is decoded, the body. */
+/* The deadline that the query asks for or, once the body is decoded, the body. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* MM_TOO_LARGE if the memory for `verify` can never fit beside the matrices. */

@@ -1,4 +1,4 @@
-/* The memory of an operation beside its body: how much it needs, and what lies where in it. */
+/* The memory of an operation beside its body: how much it needs, and where each matrix is. */
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"

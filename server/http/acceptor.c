@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One of RESERVE_SHARE connections, at most RESERVE_MAX, is kept free for new clients. */
+/* 1/RESERVE_SHARE of all connections, at most RESERVE_MAX, is kept free for new clients. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
@@ -119,7 +119,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The next thread in turn of those with the fewest connections. Call it with the mutex held. */
+/* The thread with the fewest connections; of several, the next in turn. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;

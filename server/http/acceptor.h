@@ -1,7 +1,7 @@
 /* The acceptor: a thread that accepts connections and hands each to the HTTP thread with the fewest
  * connections. It closes idle connections to keep some descriptors free, and counts connections by address.
  *
- * The threads of libmicrohttpd's own pool share the listening socket, which is uneven: one of 16 threads got
+ * The threads of libmicrohttpd's own pool share the listening socket. That is uneven: one of 16 threads got
  * up to 14 of 16 connections (0.9.75). */
 #pragma once
 

@@ -54,7 +54,7 @@ struct mm_connection {
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep saw the latest request */
     uint64_t head_since_ns;    /* when a part of a head was first seen; 0: none */
-    uint64_t reading_since_ns; /* since when the sweep watches the client read; 0: nothing is unread */
+    uint64_t reading_since_ns; /* when the sweep began to watch the client read; 0: nothing is unread */
     uint64_t read_bytes;       /* bytes that the client had read at reading_since_ns */
     unsigned reading_requests; /* value of `requests` at reading_since_ns */
 };

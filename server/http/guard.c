@@ -1,5 +1,6 @@
 /* Checks rules of RFC 9110 and RFC 9112 that libmicrohttpd does not check. The guard is stricter than the
- * RFCs if programs disagree: it refuses a repeated length or a list of codings even if it is clear. */
+ * RFCs if programs disagree: it refuses a repeated length or a list of codings even if the meaning is clear.
+ * */
 #include "server/http/guard.h"
 
 #include <string.h>
@@ -93,7 +94,7 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* Checks RFC 9112, 6.1. After "chunked " libmicrohttpd would read to the end of the connection. */
+/* Checks RFC 9112, 6.1. A space after "chunked" makes libmicrohttpd read to the end of the connection. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding appears twice; send it once");

@@ -79,7 +79,7 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Whether only the two line ends of a head's end follow, overwritten with zeros. A line of a colon and LF
+/* Whether only the two line ends that end a head follow, overwritten with zeros. A line of a colon and LF
  * leaves as many zeros as CRLF, so it goes unnoticed. */
 static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];

@@ -76,7 +76,7 @@ void mm_line_serve(struct mm_server *server) {
 
 /* The functions from here to mm_line_look free memory. Call them with server->mutex held. */
 
-/* Ends a request with this error. False if its connection is no longer in MM_PHASE_BODY. */
+/* Ends a request with this error. False if an upload's connection is no longer in MM_PHASE_BODY. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
@@ -97,7 +97,7 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
 /* Ends a reply. Its memory becomes free once the connection's thread notices the end. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
     mm_pace_begin(&request->pace, request->pace.bytes,
-                  now_ns); /* otherwise it would be dropped again before */
+                  now_ns); /* otherwise the next look would drop it again */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }

@@ -34,7 +34,7 @@ struct mm_line {
 };
 
 struct mm_place {
-    size_t lacked_bytes; /* memory that the next step lacks; 0: the reservation only moves to another part */
+    size_t lacked_bytes; /* memory that the next step lacks; 0: it only moves to another part of the budget */
     int line;            /* index of the line, which is a part of the budget */
     bool holds;
     uint64_t since_ns;

@@ -19,7 +19,7 @@ void mm_pace_begin(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 /* Records that `bytes` have moved in total. byte_ns is the time that the required rate allows for a byte. */
 void mm_pace_look(struct mm_pace *pace, size_t bytes, double byte_ns, uint64_t now_ns);
 
-/* Ignores the time since the last call, in which the server was slow or did not read. */
+/* Ignores the time since the last call, because the server itself was slow. */
 void mm_pace_skip(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 
 bool mm_pace_is_too_slow(const struct mm_pace *pace);

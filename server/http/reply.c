@@ -24,7 +24,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues and releases the response. NULL: there was no memory for it. */
+/* Adds the common headers, queues and releases the response. NULL means that memory ran out for it. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};

@@ -9,11 +9,12 @@
 /* Queues request->error as a problem. If it returns MHD_NO, the connection must be closed. */
 enum MHD_Result mm_reply_problem(struct mm_request *request);
 
-/* Queues a 200 with a malloc'ed text of this type, which it then owns. text NULL: memory ran out. */
+/* Queues a 200 with a malloc'ed text of this type, and takes ownership of it. text NULL: memory ran out. */
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
-/* Queues a 200 with a long malloc'ed text of this media type, which it then owns. text NULL: memory ran out.
- * The text counts in the memory budget until it is sent: MM_BUSY or MM_TOO_LARGE if it does not fit. */
+/* Queues a 200 with a long malloc'ed text of this media type, and takes ownership of it. text NULL: memory
+ * ran out. The text counts in the memory budget until it is sent: MM_BUSY or MM_TOO_LARGE if it does not fit.
+ * */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a text of this media type, without copying it. The text must outlive all replies. */

@@ -254,9 +254,9 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Replies to a refused head: after a short body, or without MHD before a long one. The reply is sent at once
- * and closes the connection if the client waits for 100 Continue or if the head is malformed, because then it
- * is unknown where the next request begins. */
+/* Replies to a refused head. A short body is read before the reply. A long body is left unread, and the reply
+ * is sent without MHD. If the client waits for 100 Continue, or the head is malformed, the reply is sent at
+ * once and closes the connection. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);

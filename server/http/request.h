@@ -55,8 +55,8 @@ struct mm_request {
     struct mm_stored *value;
 
     void *own;                /* state of the route's handlers (route->state->bytes), zeros at first */
-    struct mm_work *work;     /* in `own`; NULL: none; set before any wait except MM_RESERVING */
-    struct mm_pool_task task; /* for MM_DECODING and MM_ENCODING */
+    struct mm_work *work;     /* points into `own`; NULL: none; set before any wait except MM_RESERVING */
+    struct mm_pool_task task; /* for the worker pool in MM_DECODING and MM_ENCODING */
 
     /* Guarded by server->mutex. */
     bool is_worked_on;     /* the worker pool or the queue uses the request, even if it was abandoned */
@@ -100,7 +100,7 @@ void mm_request_free(struct mm_request *request);
  * */
 char mm_request_first_character(const struct mm_request *request);
 
-/* The deadline if the client asks for asked_ms milliseconds (0: it does not), limited by --timeout-ms. */
+/* The deadline for a timeout of asked_ms milliseconds (0: the client gave none), at most --timeout-ms. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
 /* Whether the client chose this deadline, not the process. Any thread may call it. */
@@ -121,7 +121,7 @@ size_t mm_request_stored_bytes(const struct mm_request *request);
 /* Releases request->value, if there is one. The thread that works on the request calls it. */
 void mm_request_release_value(struct mm_request *request);
 
-/* Releases reserved memory that the request does not use. For the thread that works on it, without a mutex.
+/* Releases memory that is reserved but unused. For the thread that works on the request, with no mutex held.
  * */
 void mm_request_trim(struct mm_request *request);
 

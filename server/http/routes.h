@@ -18,7 +18,7 @@ enum mm_body_use {
     MM_BODY_SIZED     /* with Content-Length; the route's `admit` checks the limit */
 };
 
-/* For a route whose requests wait for the worker pool or for jobs. */
+/* The state of a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
     size_t bytes;
 
@@ -41,8 +41,8 @@ struct mm_route_state {
      * the last ones. The status is also in request->error. The connection's thread calls it. */
     enum mm_status (*stream)(struct mm_request *request);
 
-    /* Whether the store gave a streamed body's space to other requests; *error is then set. Needs
-     * server->mutex. */
+    /* Whether the store gave a streamed body's space to other requests; *error is then set. Called with
+     * server->mutex held. */
     bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
     /* Releases what `own` holds of the memory budget and the store; NULL if it holds nothing. Called with
@@ -71,7 +71,7 @@ struct mm_route {
     const struct mm_route_state *state; /* NULL: requests need no worker pool and no jobs */
     const char *example; /* a valid JSON body, shown in errors; NULL: the route has no JSON body */
 
-    /* Returns the option that switches the route off; NULL if it is on. No function: always on. */
+    /* Returns the option that switches the route off, or NULL if it is on. NULL: the route is always on. */
     const char *(*switched_off)(const struct mm_options *options);
 };
 

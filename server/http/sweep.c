@@ -24,7 +24,7 @@ enum {
     SLICE = 128,
     SLICE_PAUSE_NS = 20000,
     CUT_LINGER_MS = 1000,
-    IDLE_MS_MIN = 100 /* younger connections are not closed as idle */
+    IDLE_MS_MIN = 100 /* least time without a request before a connection is closed as idle */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -186,7 +186,7 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a head has begun. With TLS the first head has always begun, because a silent client costs as much.
+/* Whether a head has begun. With TLS the first head counts as begun, because a silent client costs as much.
  * */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);

@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Smaller bodies gain nothing from a larger receive buffer. This also limits the system's memory for a body
- * that is not read to a few times the server's memory for it. */
+/* Smaller bodies gain nothing from a larger receive buffer. So an unread body costs the system at most a few
+ * times the memory that it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is all expected memory, up to these limits; otherwise SMALL_BYTES. */
+/* The first step is all expected memory if that is within these limits, else SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
@@ -180,7 +180,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* Drops a chunk of a refused body. The reply follows the body, unless that is long. */
+/* Drops a chunk of a refused body. The reply follows the body, unless the body is long. */
 static void drop(struct mm_request *request, size_t bytes) {
     mm_upload_drop(request);
     request->upload.dropped_bytes += bytes;

@@ -31,10 +31,10 @@ struct mm_upload {
     int mode;                /* enum mm_upload_mode; the sweep reads it too, by __atomic access */
     uint64_t content_length; /* MM_LENGTH_UNKNOWN: chunked */
     size_t need_bytes;       /* memory that the request needs beside the body; 0: unknown */
-    struct mm_buffer body;
-    size_t body_bytes;     /* in `body` now; the reader may remove decoded bytes */
-    size_t received_bytes; /* received so far; __atomic access only, any thread may read it */
-    size_t streamed_bytes; /* passed to the route, and no longer in `body` */
+    struct mm_buffer body;   /* owned; counts in request->memory */
+    size_t body_bytes;       /* in `body` now; the reader may remove decoded bytes */
+    size_t received_bytes;   /* received so far; __atomic access only, any thread may read it */
+    size_t streamed_bytes;   /* passed to the route, and no longer in `body` */
     size_t dropped_bytes;
 
     /* Decodes the body while it arrives. `reading` is owned, and NULL if nothing decodes. */
@@ -77,6 +77,6 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns);
 /* Whether the body missed its deadline; *error is then the reply. Call it with server->mutex held. */
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
-/* The time for a byte at the constant rate that completes the body by its deadline. A chunked body counts as
- * long as what has arrived, and its rate is at least --receive-rate. Any thread may call it. */
+/* The time for a byte at the constant rate that completes the body by its deadline. A chunked body is taken
+ * to end with what has arrived, and its rate is at least --receive-rate. Any thread may call it. */
 double mm_upload_byte_ns(const struct mm_request *request);

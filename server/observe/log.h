@@ -9,7 +9,7 @@
 
 enum mm_log_format { MM_LOG_TEXT, MM_LOG_JSON };
 
-/* Set it once, before threads start. The default is text. */
+/* Set the format once, before threads start. The default is text. */
 void mm_log_set_format(enum mm_log_format format);
 enum mm_log_format mm_log_format(void);
 

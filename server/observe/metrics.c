@@ -30,7 +30,7 @@ const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
 
 static struct mm_counts *mine(void) {
     static unsigned threads;              /* threads that have counted; __atomic access only */
-    static _Thread_local unsigned number; /* of its copy, from 1 on; 0: none yet */
+    static _Thread_local unsigned number; /* number of the thread's copy, from 1 on; 0: none yet */
     if (number == 0)
         number = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % COPIES;
     return &copies[number - 1].counts;

@@ -17,7 +17,7 @@ enum {
 
 enum mm_store_op { MM_STORE_NONE, MM_STORE_PUT, MM_STORE_GET, MM_STORE_DELETE, MM_STORE_LIST, MM_STORE_OPS };
 
-/* "receive" to "encode", and "send". Any thread may call it. */
+/* Returns a name such as "receive", "encode" or "send". Any thread may call it. */
 const char *mm_stage_name(unsigned stage);
 
 /* Texts are bytes from the client, truncated to fit and not escaped. A number that does not apply is 0. */
@@ -41,7 +41,7 @@ struct mm_record {
     const char *a, *b;     /* sources of the operands (mm_source_word); NULL: no operand */
     struct mm_work *work;  /* work that has ended; NULL: none, or a benchmark that has figures */
     bool left;             /* the client did not wait for the reply */
-    bool cancelled;        /* by a client that left, the deadline or the end of the process */
+    bool cancelled;        /* a client that left, the deadline or the process's end cancelled it */
     unsigned cancelled_in; /* stage in which it was cancelled */
 };
 

@@ -19,7 +19,7 @@
 
 struct scrape {
     FILE *out;
-    const char *name; /* of the metric that is being written */
+    const char *name; /* name of the metric that is being written */
     struct mm_server *server;
     struct mm_device *const *devices; /* NULL until the engine is open */
     size_t device_count;
@@ -31,7 +31,7 @@ struct scrape {
     uint64_t queue_jobs;
     uint64_t queue_jobs_max;
     uint64_t queue_bytes;
-    uint64_t in_flight; /* requests, without this one */
+    uint64_t in_flight; /* requests under way, without this one */
     uint64_t connections_active;
     uint64_t connections_idle;
     uint64_t staging_used;
@@ -40,7 +40,7 @@ struct scrape {
     uint64_t log_dropped;
 };
 
-/* Values need no escapes: names of keys have no quotes and no backslashes. */
+/* Values need no escapes: they are words of the server, or names of keys, which have no quotes. */
 struct label {
     const char *name;
     const char *value; /* NULL ends a list of labels */
@@ -76,7 +76,7 @@ static void put_number(const struct scrape *scrape, const struct label *labels, 
     fprintf(scrape->out, strtod(text, NULL) == number ? "%.15g\n" : "%.17g\n", number);
 }
 
-/* Writes seconds, and cumulative buckets. */
+/* Writes durations in seconds, with cumulative buckets. */
 static void put_histogram(const struct scrape *scrape, const struct label *labels,
                           const struct mm_histogram *histogram) {
     uint64_t count = 0;
@@ -121,7 +121,7 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes kernel times or operations of each variant of the open backends. */
+/* Writes kernel times or operations for each variant of each backend with an open device. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {

@@ -32,11 +32,11 @@ function type(schema, seen = [], indent = '\n') {
     ...'maximum' in is ? [`≤ ${is.maximum}`] : []].join(', ');
 }
 
-// The media types of a body or a reply; of JSON its schema.
+// Shows the media types of a body or a reply, and the schema of JSON.
 const media = (content = {}) => Object.entries(content).flatMap(([kind, { schema }]) => [
   make('p', {}, code(kind), ' ', rich(resolve(schema).description)), kind.includes('json') ? block(type(schema)) : '']);
 
-// Indents JSON as it stands: to parse it would round large integers.
+// Indents JSON without parsing it, because parsing would round large integers.
 function pretty(text) {
   let depth = 0;
   const line = () => '\n' + '  '.repeat(depth);
@@ -46,7 +46,7 @@ function pretty(text) {
   });
 }
 
-// What came back, with the headers that the document names.
+// Shows a reply, with the headers that the API document names.
 async function reply(response, headers = {}) {
   const bytes = await response.arrayBuffer(), kind = response.headers.get('Content-Type') ?? '';
   const lines = ['Content-Type', ...Object.keys(headers)].filter((name) => response.headers.has(name))
@@ -58,7 +58,7 @@ async function reply(response, headers = {}) {
     block(lines.join('\n')), block(text + more)];
 }
 
-// The form that sends a request, the same as a line of curl, and the reply.
+// Makes a form that sends a request, a curl command for this request, and a place for the reply.
 function form(path, method, parameters, { requestBody, responses }) {
   const choice = (names) => names.length > 0 && make('select', {}, ...names.map((name) => make('option', {}, name)));
   const inputs = parameters.filter((one) => one.in === 'path')
@@ -71,7 +71,6 @@ function form(path, method, parameters, { requestBody, responses }) {
   const body = example && make('textarea', { rows: 3, spellcheck: 'false' });
   const line = make('div'), result = make('div', { role: 'status' });
 
-  // The arguments of call().
   const request = () => {
     const named = (at, [name, input]) => at.replace(`{${name}}`, encodeURIComponent(input.value));
     const to = inputs.reduce(named, path).slice(1);
@@ -89,7 +88,7 @@ function form(path, method, parameters, { requestBody, responses }) {
       .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '').replace(/\n */g, ' ').replace(/"(-?\d{16,})"/g, '$1');
     write();
   };
-  let latest; // of several runs the last one counts
+  let latest; // the last run; replies to earlier runs are dropped
   const run = async (event) => {
     event.preventDefault();
     const mine = latest = {};
@@ -101,7 +100,7 @@ function form(path, method, parameters, { requestBody, responses }) {
     } catch (error) {
       if (mine === latest) result.replaceChildren(problemBox(error));
     }
-    write(); // there may be a key now
+    write(); // the user may have entered a key meanwhile
   };
   fill();
   if (example) example.onchange = fill;
