@@ -1,5 +1,4 @@
-/* Warns of variables that look like options but are ignored: misspelt ones, and MATMULD_PORT of Kubernetes.
- * */
+/* Warns of variables that look like options but are ignored: misspelt ones, and Kubernetes' MATMULD_PORT. */
 #include "server/options.h"
 
 #include "gpu/matrix/matrix.h"

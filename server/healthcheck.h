@@ -1,6 +1,5 @@
 /* --healthcheck: sends GET /healthz to a running server, so a container can check itself without curl. Uses
- * TLS if options->tls_cert is given, but does not read that file. Only main calls it, without other threads.
- * */
+ * TLS if options->tls_cert is given, but does not read that file. Only main calls it. */
 #pragma once
 
 #include "server/options.h"

@@ -159,8 +159,7 @@ static bool is_stopped(void) {
     return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
-/* If a standard stream were closed, a client's socket could become stderr, and the client would get the log.
- * */
+/* If a standard stream were closed, a client's socket could become stderr, and the client would get logs. */
 static void fill_standard_streams(void) {
     int opened;
     do

@@ -85,6 +85,6 @@ void mm_environment_warn(void);
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
 /* Print the texts of --help and --print-config. mm_options_print writes a line `NAME = VALUE` for each
- * option. VALUE is empty if the option is not set, and "(set)" for a secret; else the option accepts it. */
+ * option. VALUE is valid for the option, empty if the option is not set, or "(set)" for a secret. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);

@@ -74,6 +74,5 @@ size_t mm_server_accepted(const struct mm_server *server);
  * this is the estimated time of the queued work. Any thread may call it. */
 unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status);
 
-/* Whether the server accepts jobs: MM_OK, or MM_STOPPING or MM_NOT_READY in *error. Any thread may call it.
- * */
+/* Whether the server accepts jobs: MM_OK, else MM_STOPPING or MM_NOT_READY in *error. For any thread. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);

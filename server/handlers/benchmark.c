@@ -74,8 +74,7 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->server->limits, references, call, &request->error);
 }
 
-/* The variant of this name if no device here can run it but a model predicts its memory traffic; else NULL.
- * */
+/* The variant of this name if no device can run it but a model predicts its memory traffic; else NULL. */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
     const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);

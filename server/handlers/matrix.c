@@ -251,8 +251,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    const bool may_wait =
-        get->copy.data != NULL && request->value->only_copy != NULL; /* for the device that has the value */
+    const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for the device */
     if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;

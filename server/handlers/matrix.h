@@ -1,5 +1,4 @@
-/* Checks the name in /v1/matrices/NAME, and the conditions of a request. The connection's thread calls these.
- * */
+/* Checks the name in /v1/matrices/NAME and the conditions. The connection's thread calls these functions. */
 #pragma once
 
 #include "gpu/store/store.h"

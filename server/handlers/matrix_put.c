@@ -119,8 +119,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK &&
-        mm_server_engine(request->server) != NULL) /* without an engine it is refused below */
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* without an engine: refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);

@@ -9,24 +9,21 @@
 /* In MM_DECODING, MM_QUEUED and MM_ENCODING only the thread that works on the request may access this. */
 struct mm_operation {
     struct mm_call call;
-    struct mm_input input;           /* input.operands points to call.operands */
-    struct mm_references references; /* operands that are stored matrices */
-    const struct mm_codec *encoder;  /* NULL: the reply has no body */
-    bool accepts_facts;              /* the Accept header allows JSON without elements */
-    struct mm_shape shape;           /* shape of the wanted part of the result */
-    struct mm_window
-        part; /* position of the wanted part; the job points here if a part or figures are wanted */
-    struct mm_stack stack;     /* the job's product points here if there are several products */
-    struct mm_store_slot slot; /* space in the store for the result that `out` names */
-    bool is_out_in_query;      /* the query has `out`; otherwise the body may have it */
-    bool is_conditional;       /* the request has If-Match or If-None-Match */
-    char expected_etag[MM_ETAG_MAX +
-                       1]; /* if is_conditional: tag of the value that `out` names; "": no value */
-    size_t result_bytes;   /* bytes of the result C in the job */
-    size_t reply_bytes;    /* most bytes of the reply's text; 0: the reply is the elements */
-    struct mm_buffer
-        scratch; /* operands that the host generates or copies from a device, then the check's data */
-    struct mm_buffer result;    /* with `out`: the result, until the store owns it */
+    struct mm_input input;               /* input.operands points to call.operands */
+    struct mm_references references;     /* operands that are stored matrices */
+    const struct mm_codec *encoder;      /* NULL: the reply has no body */
+    bool accepts_facts;                  /* the Accept header allows JSON without elements */
+    struct mm_shape shape;               /* shape of the wanted part of the result */
+    struct mm_window part;               /* position of the wanted part; the job may point here */
+    struct mm_stack stack;               /* the job's product points here if there are several products */
+    struct mm_store_slot slot;           /* space in the store for the result that `out` names */
+    bool is_out_in_query;                /* the query has `out`; otherwise the body may have it */
+    bool is_conditional;                 /* the request has If-Match or If-None-Match */
+    char expected_etag[MM_ETAG_MAX + 1]; /* tag of the value that `out` names; "": no value */
+    size_t result_bytes;                 /* bytes of the result C in the job */
+    size_t reply_bytes;                  /* most bytes of the reply's text; 0: the reply is the elements */
+    struct mm_buffer scratch;            /* operands that the host makes or copies, then the check's data */
+    struct mm_buffer result;             /* with `out`: the result, until the store owns it */
     struct mm_buffer output;    /* the reply's text, followed by the result or by a copy of a part of it */
     struct mm_reply_body reply; /* takes ownership of `output` */
     struct mm_job job;
@@ -71,9 +68,9 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
 enum mm_status mm_operation_check_need(struct mm_request *request);
 
 /* Acquires all memory beside the operands, so a finished job can always be answered. Places generated
- * operands, C and the check's data in this memory. Fails with MM_BUSY and needed_bytes, or with MM_TOO_LARGE;
- * the caller must then call mm_operation_release_need. Runs on the connection's thread or on the worker pool.
- * */
+ * operands, C and the check's data in this memory. If it fails with MM_BUSY (needed_bytes is set) or
+ * MM_TOO_LARGE, the caller must call mm_operation_release_need. Runs on the connection's thread or the worker
+ * pool. */
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error);
 
 void mm_operation_release_need(struct mm_request *request);

@@ -5,7 +5,7 @@
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 
-/* Receiving a body up to this size costs less than checking its product before. */
+/* Receiving a body up to this size costs less than checking the product first. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {

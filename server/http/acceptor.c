@@ -46,7 +46,7 @@ struct mm_acceptor {
     struct slot slots[SLOT_COUNT];
     void *addresses; /* tree of struct address (tsearch) */
 
-    /* Only the acceptor's thread uses these. */
+    /* Only the acceptor's thread uses the next five members. */
     unsigned next_thread;       /* tried first for the next connection */
     unsigned full_naps;         /* consecutive naps while no descriptor is free */
     uint64_t evicted;           /* closed idle connections that are not logged yet */

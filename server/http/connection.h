@@ -29,14 +29,14 @@ struct mm_connection {
      * thread that holds the mutex may use the request. __atomic access only. */
     struct mm_request *request;
 
-    /* Only the connection's thread uses these. */
+    /* Only the connection's thread uses the next two members. */
     void *spare;         /* memory of the last request, to reuse for the next; NULL: none */
     size_t target_bytes; /* length of the request target before decoding, up to a zero byte */
 
     unsigned requests; /* requests so far; __atomic access only */
     int answers;       /* 1 while MHD has a reply to send; __atomic access only */
 
-    /* Guarded by server->mutex. */
+    /* server->mutex guards the next three members. */
     TAILQ_ENTRY(mm_connection) listed;
     uint64_t idle_since_ns; /* when it opened, or when the sweep first saw its latest request */
     bool is_closing;
@@ -50,7 +50,7 @@ struct mm_connection {
 
     uint64_t cut_ns; /* when the connection was ended early; the sweep reads it in MM_PHASE_CUT */
 
-    /* Only the sweep uses these, with server->mutex held. */
+    /* Only the sweep uses the members below, with server->mutex held. */
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep saw the latest request */
     uint64_t head_since_ns;    /* when a part of a head was first seen; 0: none */

@@ -1,6 +1,5 @@
 /* Checks rules of RFC 9110 and RFC 9112 that libmicrohttpd does not check. The guard is stricter than the
- * RFCs if programs disagree: it refuses a repeated length or a list of codings even if the meaning is clear.
- * */
+ * RFCs if programs disagree: it refuses a repeated length or a list of codings even if it is harmless. */
 #include "server/http/guard.h"
 
 #include <string.h>

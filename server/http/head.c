@@ -17,7 +17,7 @@ struct reading {
     const char *end; /* end of the last name or value; its line end follows */
 };
 
-/* The handler gets a C string: with a zero byte, /healthz%00x would become /healthz. */
+/* The handler gets a C string, so an escaped zero byte would end it: /healthz%00x would become /healthz. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
     size_t bytes = MHD_http_unescape(text);
     mm_guard_show_zeros(text, bytes);

@@ -96,8 +96,7 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
 
 /* Ends a reply. Its memory becomes free once the connection's thread notices the end. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes,
-                  now_ns); /* otherwise the next look would drop it again */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else it would be dropped again meanwhile */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }

@@ -29,8 +29,7 @@ struct mm_resumed;
 struct mm_server;
 
 struct mm_line {
-    TAILQ_HEAD(mm_waiting_requests, mm_request)
-    requests[MM_BUDGET_PARTS]; /* in the order in which they get memory */
+    TAILQ_HEAD(mm_waiting_requests, mm_request) requests[MM_BUDGET_PARTS]; /* in the order of service */
 };
 
 struct mm_place {

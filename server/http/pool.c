@@ -36,8 +36,7 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(
-            &share->done); /* with the mutex held, because the share may be gone once it is unlocked */
+        pthread_cond_signal(&share->done); /* before unlocking, after which the share may be gone */
 }
 
 /* The loop of a pool thread. It helps with shared work only while no task waits. */

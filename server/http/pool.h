@@ -6,8 +6,7 @@
 
 struct mm_pool;
 
-/* The pool uses a task from mm_pool_add until it calls run(task), on one of its threads, with no lock held.
- * */
+/* The pool uses a task from mm_pool_add until it calls run(task), on one of its threads without a lock. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;

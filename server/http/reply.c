@@ -40,8 +40,7 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     request->record.code = http;
     request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
     request->record.replied_ns = mm_clock_ns();
-    __atomic_store_n(&request->peer->answers, 1,
-                     __ATOMIC_RELEASE); /* from now on the sweep reads the record */
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep reads the record */
     return result;
 }
 
@@ -244,14 +243,13 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* Writes a member of a dictionary (RFC 9651), as a string, because the RFC's numbers are not precise enough.
- * */
+/* Writes a member of a dictionary (RFC 9651), as a string, because the RFC's numbers are too imprecise. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
 }
 
-/* Adds residual="1.5e-07", bound="2.4e-05", passed, rows_unjudged=0, relative_error="3.1e-08". */
+/* Adds Matmul-Verify: residual="1.5e-07", bound="2.4e-05", passed, … */
 static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = ", passed",

@@ -13,8 +13,7 @@ enum MHD_Result mm_reply_problem(struct mm_request *request);
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a long malloc'ed text of this media type, and takes ownership of it. text NULL: memory
- * ran out. The text counts in the memory budget until it is sent: MM_BUSY or MM_TOO_LARGE if it does not fit.
- * */
+ * ran out. The text counts in the memory budget until it is sent, so it can fail with MM_BUSY. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a text of this media type, without copying it. The text must outlive all replies. */

@@ -58,7 +58,7 @@ struct mm_request {
     struct mm_work *work;     /* points into `own`; NULL: none; set before any wait except MM_RESERVING */
     struct mm_pool_task task; /* for the worker pool in MM_DECODING and MM_ENCODING */
 
-    /* Guarded by server->mutex. */
+    /* server->mutex guards the next three members. */
     bool is_worked_on;     /* the worker pool or the queue uses the request, even if it was abandoned */
     struct mm_place place; /* in MM_RESERVING, the place in its line */
     struct mm_pace pace;   /* pace of the upload, then of the reply */
@@ -96,8 +96,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to);
 /* Frees a request that is MM_OVER and not worked on. Any thread may call it, with no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* First character of the body, without a byte order mark and spaces; 0 if none. For the connection's thread.
- * */
+/* First character of the body after a byte order mark and spaces; 0 if none. For the connection's thread. */
 char mm_request_first_character(const struct mm_request *request);
 
 /* The deadline for a timeout of asked_ms milliseconds (0: the client gave none), at most --timeout-ms. */
@@ -121,8 +120,7 @@ size_t mm_request_stored_bytes(const struct mm_request *request);
 /* Releases request->value, if there is one. The thread that works on the request calls it. */
 void mm_request_release_value(struct mm_request *request);
 
-/* Releases memory that is reserved but unused. For the thread that works on the request, with no mutex held.
- * */
+/* Releases reserved but unused memory. The thread that works on the request calls it, with no mutex held. */
 void mm_request_trim(struct mm_request *request);
 
 /* Describes the reply to this error. It points into both arguments. The connection's thread calls it, or a

@@ -147,8 +147,7 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
     const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
-    return end_ns > begun_ns ? end_ns - begun_ns
-                             : 0; /* the upload may begin after the sweep read the clock */
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* may begin after `now_ns` */
 }
 
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {

@@ -40,8 +40,7 @@ static void put_word(struct line *line, const char *name, const char *word) {
     put_quote(line);
 }
 
-/* Writes any bytes. Bytes that are not printable ASCII become \xNN, even in JSON, which cannot express bytes.
- * */
+/* Writes any bytes. Bytes that are not printable ASCII become \xNN, even in JSON, which has no bytes. */
 static void put_foreign(struct line *line, const char *name, const char *text) {
     static const char hexadecimal[] = "0123456789abcdef";
     put_name(line, name);
