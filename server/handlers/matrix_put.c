@@ -41,8 +41,8 @@ struct put {
     struct mm_input input; /* input.operands points to values.operands */
     struct mm_store_slot slot;
     struct mm_device_copy *only_copy; /* elements in GPU memory; NULL: they are in host memory */
-    bool is_past_bool;
-    size_t head_bytes; /* bytes before the elements in a streamed body */
+    bool is_past_bool;                /* a streamed element of type bool is neither 0 nor 1 */
+    size_t head_bytes;                /* bytes before the elements in a streamed body */
 };
 
 static struct put *put_of(const struct mm_request *request) {

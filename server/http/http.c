@@ -115,7 +115,7 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* The most connections, by descriptors and by a quarter of the memory; the budget does not count them. */
+/* Limits connections by descriptors and by a quarter of the memory; the budget does not count them. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);

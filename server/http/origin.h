@@ -13,7 +13,7 @@ enum mm_status mm_origin_check_host(const char *allowed, const char *host, struc
 /* MM_FORBIDDEN in *error if a page of `origin` may not send a request with this method. `origin` is the value
  * of the Origin header, or NULL if there is none. Safe methods (RFC 9110, 9.2.1) and requests without Origin
  * are always allowed. Other requests need a `host` with the host and port of `origin`. A missing port means
- * the usual port of the origin's scheme: behind a TLS proxy the server does not know its own scheme. */
+ * the usual port of the origin's scheme, because the server may be behind a TLS proxy. */
 enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 

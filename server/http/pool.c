@@ -27,7 +27,7 @@ struct mm_pool {
     pthread_t threads[];
 };
 
-/* Makes the next call of a share. Called with the mutex held, which is unlocked during the call. */
+/* Makes the next call of a share. The mutex is held before and after the call, but not during it. */
 static void do_part(struct mm_pool *pool, struct share *share) {
     const unsigned index = share->begun++;
     if (share->begun == share->count)

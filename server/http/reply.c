@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If memory runs out, destroys the response, because it would be wrong without the header. */
+/* Adds a header. If memory runs out, destroys the response, which would be wrong without the header. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
     if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
         return;
@@ -249,7 +249,7 @@ static char *put_real(char *end, const char *name, double number) {
                             : end + sprintf(end, "%s=\"Infinity\"", name);
 }
 
-/* Adds Matmul-Verify: residual="1.5e-07", bound="2.4e-05", passed, … */
+/* Adds Matmul-Verify, such as residual="1.5e-07", bound="2.4e-05", passed, … */
 static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = ", passed",

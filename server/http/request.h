@@ -33,7 +33,7 @@ struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
     struct mm_connection *peer;           /* state of `connection` */
-    const char *headers[MM_HEADER_COUNT]; /* MHD's first value of each header; NULL: absent */
+    const char *headers[MM_HEADER_COUNT]; /* first value of each header, in MHD's memory; NULL: absent */
     const char *path;                     /* decoded path of the target; MHD's memory */
     const struct mm_route *route;         /* NULL if no route was found */
     int state;                            /* enum mm_request_state; __atomic access only */

@@ -71,7 +71,8 @@ struct mm_route {
     const struct mm_route_state *state; /* NULL: requests need no worker pool and no jobs */
     const char *example; /* a valid JSON body, shown in errors; NULL: the route has no JSON body */
 
-    /* Returns the option that switches the route off, or NULL if it is on. NULL: the route is always on. */
+    /* Returns the option that switches the route off, or NULL if the route is on. The function is NULL if no
+     * option can switch the route off. */
     const char *(*switched_off)(const struct mm_options *options);
 };
 

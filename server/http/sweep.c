@@ -186,7 +186,8 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a head has begun. With TLS the first head has, because a silent client costs as much. */
+/* Whether a part of a head has arrived. With TLS the first head counts as begun from the start, because a
+ * client that sends nothing costs as much. */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }

@@ -108,7 +108,7 @@ void mm_metrics_end(const struct mm_record *record) {
     if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);
-    /* Release order after `begun`, for mm_metrics_sum. */
+    /* Release order, so mm_metrics_sum sees `begun` of each request that it sees as ended. */
     __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
 }
 
