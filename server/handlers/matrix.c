@@ -71,11 +71,11 @@ struct get {
     struct mm_selection selection;   /* the part and the figures that the client wants */
     bool is_known;                   /* the client already has the value (If-None-Match) */
     const struct mm_codec *encoder;
-    struct mm_shape shape;                /* shape of the wanted part */
-    struct mm_window part;                /* position of the wanted part in the value */
-    struct mm_matrix matrix;              /* elements of the wanted part, in the value or in `copy` */
-    struct mm_buffer copy;                /* used if the part has gaps, or only a device has the value */
-    struct mm_reduction reduction;        /* the figures computed so far */
+    struct mm_shape shape;         /* shape of the wanted part */
+    struct mm_window part;         /* position of the wanted part in the value */
+    struct mm_matrix matrix;       /* elements of the wanted part, in the value or in `copy` */
+    struct mm_buffer copy;         /* copy of the part, if it has gaps or only a device has the value */
+    struct mm_reduction reduction; /* the figures computed so far */
     struct mm_reduction_progress reduced; /* how much of the part they cover */
     bool is_encoded;
     size_t text_bytes; /* most bytes of the reply's text; 0: the reply is the elements */

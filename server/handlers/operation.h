@@ -57,7 +57,7 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
  * request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* The deadline that the query asks for or, once the body is decoded, the body. */
+/* The deadline by the client's timeout. Before the body is decoded, only a timeout in the query counts. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* MM_TOO_LARGE if the memory for `verify` can never fit beside the matrices. */

@@ -33,8 +33,8 @@ struct mm_line {
 };
 
 struct mm_place {
-    size_t lacked_bytes; /* memory that the next step lacks; 0: it only moves to another part of the budget */
-    int line;            /* index of the line, which is a part of the budget */
+    size_t lacked_bytes; /* memory that the next step lacks; 0: only the part of the budget changes */
+    int line;            /* index of the line, and of its part of the budget */
     bool holds;
     uint64_t since_ns;
     uint64_t waited_ns; /* time of earlier waits */
