@@ -1,5 +1,4 @@
-/* Each open connection has a slot, found by its descriptor: the thread and the address in whose counts it is.
- */
+/* Each open connection has a slot, indexed by its descriptor: the thread and the address that count it. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -17,19 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A sixteenth of all connections, at most RESERVE_MAX, is kept free for new ones. */
+/* 1/RESERVE_SHARE of all connections, at most RESERVE_MAX, is kept free for new clients. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
-/* Counted only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
 struct address {
     struct in6_addr ip;
     uint64_t connections;
 };
 
 struct slot {
-    unsigned thread;         /* from 1; 0: no connection */
+    unsigned thread;         /* from 1 on; 0: the slot is free */
     struct address *address; /* NULL if addresses are not counted */
 };
 
@@ -39,22 +37,21 @@ struct mm_acceptor {
     struct MHD_Daemon **daemons;
     unsigned daemon_count;
     unsigned connections_max;
-    unsigned kept_max; /* above so many connections, idle ones are closed */
+    unsigned kept_max; /* above this number, idle connections are closed */
     pthread_t thread;
     int stopping;  /* __atomic access only */
-    unsigned open; /* connections; changed with the mutex held, read by __atomic */
+    unsigned open; /* number of connections; written with the mutex held, read by __atomic */
 
-    pthread_mutex_t mutex; /* guards the next two members and open_by_thread; no other lock is acquired while
-                              it is held */
+    pthread_mutex_t mutex; /* guards slots, addresses, open_by_thread; acquire no lock while holding it */
     struct slot slots[SLOT_COUNT];
-    void *addresses; /* a tree (tsearch) of struct address */
+    void *addresses; /* tree of struct address (tsearch) */
 
-    /* Only the acceptor's thread uses these. */
-    unsigned next_thread;       /* first candidate for the next connection */
-    unsigned full_naps;         /* in a row */
-    uint64_t evicted;           /* connections, not logged yet */
-    uint64_t logged_ns;         /* when the log last said that no connection could be accepted; 0: never */
-    uint64_t evicted_logged_ns; /* when the log last said that idle connections were closed; 0: never */
+    /* Only the acceptor's thread uses the next five members. */
+    unsigned next_thread;       /* tried first for the next connection */
+    unsigned full_naps;         /* consecutive naps while no descriptor is free */
+    uint64_t evicted;           /* closed idle connections that are not logged yet */
+    uint64_t logged_ns;         /* last warning that no connection could be accepted; 0: never */
+    uint64_t evicted_logged_ns; /* last warning that idle connections were closed; 0: never */
 
     unsigned open_by_thread[]; /* daemon_count items */
 };
@@ -71,14 +68,13 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
     return ip;
 }
 
-/* gcc's analyzer reports memory that only a tree points to as leaked. */
+/* gcc's analyzer reports memory as leaked if only a tree points to it. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection of this address. NULL if the address has its most connections, or memory runs out. With
- * the mutex held. */
+/* Counts a connection. NULL if the address has its most, or if out of memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -136,8 +132,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* NULL if the address has as many connections as it may. A slot that is still in use belongs to an earlier
- * connection: MHD closes one silently if memory runs out before it reports it as opened. */
+/* Returns NULL if the address has its most connections. If the slot is still in use, its earlier connection
+ * is gone: MHD closes a connection silently if memory runs out before it reports the connection as opened. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -165,7 +161,7 @@ static void take(struct mm_acceptor *acceptor, int fd, const struct sockaddr_sto
         close(fd);
         mm_metrics_closed(MM_CLOSED_ADDRESS);
     } else if (MHD_add_connection(daemon, fd, (const struct sockaddr *)from, length) != MHD_YES) {
-        mm_acceptor_closed(acceptor, fd); /* MHD has closed it */
+        mm_acceptor_closed(acceptor, fd); /* MHD has closed the descriptor */
     }
 }
 
@@ -181,7 +177,7 @@ static bool may_log(uint64_t *logged_ns) {
     return true;
 }
 
-/* Only a shortage of a second is logged, because a young connection is not idle yet. */
+/* Logs a shortage only after FULL_MS, because young connections may soon become idle. */
 static void log_full(struct mm_acceptor *acceptor) {
     if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_log(&acceptor->logged_ns))
         mm_log_warning(
@@ -213,7 +209,7 @@ static bool free_descriptor(struct mm_acceptor *acceptor) {
     return false;
 }
 
-/* −1 if no connection can be accepted, or if the acceptor stops. */
+/* Returns −1 if no connection can be accepted or the acceptor is stopping. */
 static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *from, socklen_t *length) {
     int fd;
     do
@@ -265,7 +261,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     return NULL;
 }
 
-/* The shutdown ends the wait in accept. */
+/* shutdown() ends the thread's wait in accept4(). */
 void mm_acceptor_stop(struct mm_acceptor *acceptor) {
     __atomic_store_n(&acceptor->stopping, 1, __ATOMIC_RELAXED);
     (void)shutdown(acceptor->listener, SHUT_RDWR);

@@ -1,22 +1,22 @@
-/* The sweep: a thread that looks at all connections ten times a second for what no event reports: clients
- * that left while their connections are suspended, deadlines, slow clients. */
+/* The sweep: a thread that checks all connections ten times a second for what no event reports: clients that
+ * left while their connections are suspended, missed deadlines, and slow clients. */
 #pragma once
 
 #include "server/server.h"
 
-/* Begins as zeros. */
+/* Initialise it with zeros. */
 struct mm_sweep {
-    struct mm_server *server; /* NULL: not started */
+    struct mm_server *server;
     pthread_t thread;
     int stopping; /* __atomic access only */
 };
 
-/* Starts the thread; false on failure. Sweep and server must outlive it. */
+/* Starts the thread; false on failure. `sweep` and `server` must outlive the thread. */
 bool mm_sweep_start(struct mm_sweep *sweep, struct mm_server *server);
 
 /* Closes idle connections, the longest idle first, until `count` connections are being closed as idle.
- * Returns how many it closed. Idle: no request, and nothing of a head has arrived; with TLS, also if there
- * was no request yet. Any thread may call it, with no mutex held. */
+ * Returns how many it closed. A connection is idle if it has no request and no part of a head has arrived;
+ * with TLS, also if it has had no request yet. Any thread may call it, with no mutex held. */
 size_t mm_sweep_close_idle(struct mm_server *server, size_t count);
 
 /* Ends and joins the thread, if it was started. */
