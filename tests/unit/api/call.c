@@ -104,7 +104,7 @@ static void test_bad_texts(void **state) {
     }
 }
 
-static void test_parameters_of_products_alone(void **state) {
+static void test_parameters_only_for_products(void **state) {
     EACH(name, "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour") {
         mm_call_init(&call, MM_TRANSPOSE);
         assert_int_equal(set_text(name, "1"), MM_BAD_REQUEST);
@@ -187,5 +187,5 @@ static void test_large_numbers(void **state) {
     assert_int_equal(set_text("timeout_ms", "705032704"), MM_BAD_REQUEST);
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_parameters_of_products_alone, test_shapes,
+RUN_TESTS(test_good_texts, test_bad_texts, test_parameters_only_for_products, test_shapes,
           test_dimension_without_limit, test_names, test_large_numbers)

@@ -210,7 +210,7 @@ static void one_delayed_run_does_not_set_the_rate(void **state) {
 }
 
 /* The rate is 1 ns per operation or byte: 2·e³ for a product of edge e, 2·e²·bytes for a transposition. */
-static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
+static void slow_products_are_refused_with_the_largest_size(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
     const struct mm_product larger = {.m = 1000, .n = 501, .k = 1};
@@ -260,5 +260,5 @@ RUN_TESTS_BETWEEN(set_up, NULL, shortest_time_counts, products_with_vectors_set_
                   small_jobs_set_no_rate, every_job_can_improve_a_rate, checks_take_their_time,
                   product_without_k_sets_no_rate, variants_beyond_the_table_share_a_rate,
                   copies_count_by_their_bytes, a_rate_is_assumed_first, one_delayed_run_does_not_set_the_rate,
-                  what_takes_too_long_is_refused_with_the_largest_edge,
+                  slow_products_are_refused_with_the_largest_size,
                   deep_product_with_small_result_is_slow_on_a_gpu, all_products_of_a_stack_count)

@@ -273,7 +273,7 @@ static void without_k_c_must_be_zero(void **state) {
 }
 
 /* The operands are finite, but one element of C is not. */
-static void a_c_that_should_be_finite_fails(void **state) {
+static void infinite_elements_of_c_fail_the_check(void **state) {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     for (size_t index = 0; index < 3; index++) {
         make(5, 6, 4, 0);
@@ -578,7 +578,7 @@ static void an_empty_product_passes(void **state) {
 
 RUN_TESTS(residual_matches_a_plain_computation, a_single_wrong_element_is_found,
           a_wide_row_is_checked_by_its_sum, swapped_columns_are_mostly_found, without_k_c_must_be_zero,
-          a_c_that_should_be_finite_fails, rows_of_a_that_are_not_finite_are_skipped,
+          infinite_elements_of_c_fail_the_check, rows_of_a_that_are_not_finite_are_skipped,
           rows_that_may_overflow_float32_are_skipped, underflowing_products_pass, relative_error_is_estimated,
           products_of_every_type_are_checked, float64s_are_checked_in_twice_the_precision,
           float64s_of_extreme_sizes_are_checked, a_narrow_result_may_overflow,

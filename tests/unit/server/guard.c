@@ -107,7 +107,7 @@ static void hosts(void **state) {
 }
 
 /* The error shortens a long value. */
-static void long_texts_are_cut(void **state) {
+static void long_texts_are_shortened(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;
     char *head = malloc(BYTES + 2);
@@ -120,4 +120,4 @@ static void long_texts_are_cut(void **state) {
     free(head);
 }
 
-RUN_TESTS(request_heads_are_checked, hosts, long_texts_are_cut)
+RUN_TESTS(request_heads_are_checked, hosts, long_texts_are_shortened)
