@@ -62,7 +62,7 @@ table() {
             wide_count = split(wides, wide_of, " ")
             gsub(/"/, "", device)
             print "/* Lengths at which one kernel becomes faster than another, measured on one " device ". `./dev bench"
-            print " * crossovers` writes this file, so do not edit it. */"
+            print " * crossovers` generates this file, so do not edit it. */"
             print "#pragma once"
             print ""
             print "/* clang-format off */"
@@ -95,7 +95,7 @@ table() {
                 printf "    {0"
                 for (j = 1; j <= depth_count; j++)
                     printf ", %d", least_wide(narrow_of[i], depth_of[j])
-                printf "}, /* %s */\n", i == narrow_count ? "beyond" : "up to " narrow_of[i]
+                printf "}, /* shorter side %s */\n", i == narrow_count ? "above " narrow_of[i - 1] : "up to " narrow_of[i]
             }
             print "};"
         }' "$1"
