@@ -52,7 +52,7 @@ LABEL org.opencontainers.image.title="matmuld" \
 
 # NVIDIA's container toolkit reads the first two variables. With OPENBLAS_THREAD_TIMEOUT=4, OpenBLAS's threads sleep
 # after a product, instead of keeping their cores busy for about 20 ms. Without MATMULD_TLS_CERT the service has no TLS,
-# and without MATMULD_API_KEY it serves every client that can reach the port.
+# and without an API key it serves every client that can reach the port.
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     MATMULD_HOST=0.0.0.0 \
