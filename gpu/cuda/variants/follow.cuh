@@ -3,8 +3,8 @@
  * mm_wait_for_kernel_before before it accesses memory. For kernel files only. */
 #pragma once
 
-/* Returns whether the kernels of this file are compiled for compute capability 9.0 or higher. If not,
- * mm_wait_for_kernel_before does nothing, so layout.follows must not be set. */
+/* Returns whether the file that includes this header is compiled for compute capability 9.0 or higher. If
+ * not, mm_wait_for_kernel_before does nothing, so layout.follows must not be set. */
 constexpr bool mm_kernels_wait() {
     for (const int architecture : {__CUDA_ARCH_LIST__})
         if (architecture >= 900)

@@ -24,9 +24,9 @@ constexpr unsigned THREADS = SIDE * SIDE;
  * of 8 rows and 4 columns at once. With 4 words of padding a row, these 32 words lie in 32 banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
- * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
- * memory, and the copy transposes the slab. Elements outside the matrix become 0. */
+/* Copies a slab to shared memory: EDGE lines from first_line on, and DEPTH elements of each line from
+ * k = step on. A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours
+ * in global memory, and the copy transposes the slab. Elements outside the matrix become 0. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */

@@ -1,5 +1,5 @@
 /* Lets another variant compute a product with `simt`: always, or only if a kernel has set a flag on the
- * device. Call these functions on the thread that uses the lane. */
+ * device. Call these functions only on the thread that uses the struct mm_lane. */
 #pragma once
 
 #include "gpu/cuda/lane.h"

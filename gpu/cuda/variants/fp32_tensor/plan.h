@@ -12,9 +12,9 @@
 __BEGIN_DECLS
 
 /* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
- * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab has 128
- * bytes of each line: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r, which has
- * 16 bytes, at position i ^ r % 8. */
+ * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. In a slab each line
+ * has 128 bytes: 32 high halves, then 32 low halves. Wgmma's swizzle moves chunk i of line r to position i ^
+ * r % 8. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,
@@ -28,11 +28,12 @@ enum {
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
 
-/* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
- * stores partial sums at most once, because only its cluster's first shared tile can begin past step 0. */
+/* Partial sums of tiles that several clusters share. Each consumer thread of each block has MM_FP32_SUMS of
+ * them. A block stores partial sums at most once, because only its cluster's first shared tile can begin
+ * after step 0. */
 struct mm_fp32_partial {
     float *sums;
-    unsigned *ready; /* for each consumer: 1 after its sums are stored; the caller zeroes it */
+    unsigned *ready; /* for each consumer warpgroup: 1 if its sums are stored; the caller zeroes it */
 };
 
 /* Flags and counts that the kernels set and the caller zeroes. */
@@ -55,7 +56,7 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
-    unsigned padded; /* lines in whole tiles; the added lines are zeros */
+    unsigned padded; /* lines up to the end of the last tile; those past `lines` are zeros */
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* lines of a tile: MM_FP32_ROWS or MM_FP32_COLS */

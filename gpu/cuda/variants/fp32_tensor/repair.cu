@@ -48,9 +48,10 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If elements are not contiguous, reads
- * their halves, which are contiguous. The halves lose at most 2^-23 of an element, well within float32's
- * bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the operand. */
+/* Loads elements k, k + THREADS, … of a line into x, and zeros for elements past `end`. If elements are not
+ * contiguous, reads their halves, which are contiguous. The halves lose at most 2^-23 of an element, well
+ * within float32's bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the
+ * operand. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -68,7 +69,7 @@ __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t 
     }
 }
 
-/* Returns the thread's part of an element of C. The thread adds up every THREADSth product. */
+/* Returns this thread's partial sum of an element of C. Each thread adds up every THREADSth product. */
 __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
     const operand_line row = line_of(plan, position, true);
     const operand_line col = line_of(plan, position, false);
@@ -86,7 +87,7 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
 }
 
 /* Returns the sum over all threads of the block. The next call must use another `of_warp`, because slow
- * threads may still read this one. */
+ * threads may still read the sums of this call. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
@@ -99,7 +100,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether float16's range may cost C more accuracy than the guard allows. All blocks agree. */
+/* Whether float16's range may cost C more accuracy than the guard allows. All blocks get the same answer. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
@@ -115,12 +116,12 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
 }
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
-    __shared__ float of_warp[2][WARPS]; /* used in turn, so an element needs only one barrier */
+    __shared__ float of_warp[2][WARPS]; /* used alternately, so an element needs only one barrier */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    /* is_range_costly comes first, because all threads must reach its barrier. Another block may set the flag
-     * that mm_fp32_is_unsplit reads, so threads may see different values. */
+    /* is_range_costly must come first, because all threads must reach its barrier. Threads may disagree about
+     * mm_fp32_is_unsplit, because another block may set the flag that it reads. */
     const bool falls_back =
         is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {

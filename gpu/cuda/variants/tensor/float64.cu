@@ -1,10 +1,10 @@
 /* The kernels of `tensor` for float64. wgmma does not multiply float64, so these kernels use mma.sync, whose
- * operands are in the registers of one warp. It rounds like ordinary float64 instructions, at twice their
+ * operands are in the registers of one warp. mma.sync rounds like ordinary float64 instructions, at twice the
  * rate.
  *
- * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. Each thread then
- * reads 24 elements from shared memory for 16 mma.sync. It reads elements before it needs them, to hide the
- * latency. NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
+ * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. In this example a
+ * thread reads 24 elements from shared memory for 16 mma.sync. It reads them early, to hide the latency.
+ * NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/store.cuh"
 
@@ -30,9 +30,9 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
  * A line is a row of op(A) or a column of op(B). A stage stores 16 lines in 16 rows of 128 bytes. If the
  * operand is K-major, a row has the 16 elements of one line; otherwise it has the elements of all 16 lines at
  * one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8. To read without bank
- * conflicts, the code permutes the lines. As the instruction's line `group`, a thread reads line
- * line_of(group) of the 16. The line APART further serves as A's line group + 8, or as line `group` of B's
- * next instruction. `store` permutes C to match. */
+ * conflicts, the code permutes the lines. Where the instruction expects line `group`, a thread reads line
+ * line_of(group) of the 16. The line APART after that one becomes line group + 8 of A, or line `group` of B
+ * in the next instruction. `store` permutes C to match. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
@@ -110,8 +110,9 @@ __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts asynchronous copies of COUNT lines × 16 of k, beginning at (`line`, `depth`). The copies have TMA's
- * layout, with zeros outside the matrix. Each thread copies one element of every eighth row. */
+/* Starts asynchronous copies of 16 elements of k in COUNT lines, from line `line` and k = `depth` on. The
+ * copies have TMA's layout, with zeros outside the matrix. Each thread copies one element of every eighth
+ * row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -137,7 +138,7 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 initialised mbarriers instead of beginning a walk */
+    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has no walk yet, because it initialised mbarriers */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
     const bool is_first = threadIdx.x == 0; /* only this thread uses TMA */
     mm_ring_state at = {0, 0};

@@ -123,8 +123,9 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
- * Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
+/* Returns the number of a slot for partial sums in the workspace. Sums that include a tile's first step go to
+ * the tile's slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared
+ * tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -169,7 +170,7 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
             /* The expected bytes include the half of B that the other block multicasts. That half may arrive
-             * early, because the phase cannot end before this thread arrives. */
+             * before this call, because the phase ends only after this thread has arrived. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
@@ -229,7 +230,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
-        mm_cluster_sync(); /* another block may still write to this block's shared memory */
+        mm_cluster_sync(); /* wait, because another block may still write to this block's shared memory */
 }
 
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {

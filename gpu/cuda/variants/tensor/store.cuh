@@ -37,8 +37,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Writes a part of 64 columns of 2 bytes to a buffer, beginning with the thread's sum FIRST. Lane i of a warp
- * passes stmatrix the address of 8 elements in row i % 16. */
+/* Writes 64 columns of C with elements of 2 bytes to a buffer. The thread's sums begin with number FIRST.
+ * Lane i of a warp passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *, bool, const uin
     /* integer sums are never stored in 16 bits */
 }
 
-/* Writes a part of 32 columns of 4 bytes to a buffer, beginning with the thread's sum FIRST. */
+/* Writes 32 columns of C with elements of 4 bytes to a buffer. The thread's sums begin with number FIRST. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
     const unsigned lane = threadIdx.x % 32;

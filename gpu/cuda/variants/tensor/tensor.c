@@ -1,5 +1,5 @@
-/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` rounds
- * float32 to tf32 first, which has 11 significant bits.
+/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` first
+ * rounds float32 to tf32, which has 11 significant bits.
  *
  * The instruction, wgmma, reads both operands from shared memory. Blocks compute tiles of C (product.cuh).
  * way.c chooses the size of the tiles, from 64×64 to 256×256 for two blocks, and whether several blocks share
@@ -7,8 +7,8 @@
  *
  * TMA, the copy engine, loads boxes of a matrix into shared memory. It needs matrices and rows that begin at
  * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
- * and other types only K-major, so their MN-major operands are transposed first. The copy of a stored operand
- * is kept from its second product on. float64 needs no copies, because float64.cu uses another instruction.
+ * and other types only K-major, so their MN-major operands are transposed first. From a stored operand's
+ * second product on, its copy is kept. float64 needs no copies, because float64.cu uses another instruction.
  *
  * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *

@@ -71,8 +71,8 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
 #define MM_WGMMA_96(x) MM_WGMMA_64(x), MM_WGMMA_32_FROM(x, 64)
 #define MM_WGMMA_128(x) MM_WGMMA_96(x), MM_WGMMA_32_FROM(x, 96)
 
-/* The numbers of operands: descriptors a and b, whether to add (p), and whether A and B are MN-major (s,
- * t). */
+/* a, b, p, s and t number the asm operands: two descriptors, whether to add, and whether A and B are
+ * MN-major. */
 #define MM_WGMMA_ISSUE(CONSTRAINT, ADDS, K, TYPES, TAIL, COLS, SUMS, a, b, p, s, t)                             \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n"                                               \
                  "wgmma.mma_async.sync.aligned.m64n" #COLS "k" #K TYPES                                         \

@@ -23,7 +23,8 @@ struct mm_divisor {
     unsigned shift;
 };
 
-/* A cluster's share begins and ends at the boundary of two tiles, or at least this many steps away. */
+/* A cluster's share begins and ends at a boundary of two tiles, or at least this many steps from a
+ * boundary. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
@@ -39,9 +40,9 @@ struct mm_schedule {
 };
 
 /* Returns the step at which a cluster's share begins, counted over all shared tiles. For a cluster without a
- * share, returns the number of these steps. schedule->sharers must not be 0. A share that would begin fewer
- * than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share is
- * empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
+ * share, returns the steps of all shared tiles. schedule->sharers must not be 0. A share that would begin
+ * fewer than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share
+ * is empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
