@@ -229,7 +229,7 @@ struct run {
     int count;
 };
 
-/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. It computes
+/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. cuBLAS computes
  * op(B)ᵀ·op(A)ᵀ, which is Cᵀ in column-major order and C in row-major order. */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;

@@ -21,7 +21,7 @@ constexpr unsigned EACH = 8;   /* a thread computes EACH×EACH elements of C */
 constexpr unsigned THREADS = SIDE * SIDE;
 
 /* A slab is the part of A or B that a block loads in one step. A warp that transposes a slab stores elements
- * of 8 rows and 4 columns at once. With 4 words of padding a row, these 32 words lie in 32 banks. */
+ * of 8 rows and 4 columns at once. With 4 words of padding in each row, these 32 words lie in 32 banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
 /* Copies a slab to shared memory: EDGE lines from first_line on, and DEPTH elements of each line from
@@ -66,7 +66,7 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. These types are part of
+/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. The types are part of
  * the kernels' names, because tests/build/ptxas.sh allows spills by name. */
 struct usual {
     static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */

@@ -24,8 +24,7 @@ constexpr unsigned BATCH_SPLITS_MAX = 8; /* splits of k in a batch, where one bl
 constexpr unsigned BATCH_SUMS_MAX = 64;  /* sums of a thread in a batch */
 constexpr size_t SPLIT_ELEMENTS_MAX = size_t(1) << 26; /* elements of C if k is split */
 
-/* Arguments of the kernel that adds partial sums. Rows s·m to (s+1)·m - 1 of `workspace` belong to split
- * s. */
+/* Arguments of the kernel that adds partial sums. Split s has rows s·m to (s+1)·m - 1 of the workspace. */
 struct sum_params {
     struct mm_product product;
     struct mm_matrix workspace;
@@ -109,11 +108,10 @@ struct choice {
 constexpr float WAVE_OVERHEAD = 2000.0f; /* cycles before and after a block's multiplications */
 constexpr float LAUNCH = 4000.0f;        /* cycles to launch the second kernel of split-K */
 
-/* Estimates the cycles of a product. Reduces *splits until no split is empty. Sets *split_depth to the
- * elements of k in a split. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each
- * wave has a fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and
- * loads partial sums. The constants are those of an H200, but the choice depends only on their
- * proportions. */
+/* Estimates the cycles of a product. Reduces *splits until no split is empty. Sets *split_depth to a split's
+ * elements of k. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each wave has a
+ * fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and loads
+ * partial sums. The constants are those of an H200, but the choice depends only on their proportions. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
     constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* loads and stores per multiprocessor */
@@ -166,7 +164,7 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
     return best;
 }
 
-/* Returns whether the few vectors are columns of op(B). If not, they are rows of op(A). */
+/* Returns whether the vectors (simt_vectors.cuh) are columns of op(B). If not, they are rows of op(A). */
 bool vectors_are_columns(const struct mm_product *product) {
     return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
 }
@@ -175,8 +173,8 @@ bool is_k_contiguous(const struct mm_product *product) {
     return vectors_are_columns(product) ? !product->transpose_a : product->transpose_b;
 }
 
-/* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes one
- * dot product at a time. With a short k most of its threads would be idle, so tiles compute such products. */
+/* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes a dot
+ * product at a time. If k is short too, most threads of the warp would be idle, so tiles compute it. */
 bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
     const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
@@ -279,8 +277,7 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel is the plan's
-     * first. */
+    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel comes first. */
     layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);

@@ -75,8 +75,8 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     }
 };
 
-/* Copies a thread's part of one slab after another. To save registers, the loader stores few values, and
- * recomputes others at the borders of the matrix. */
+/* Copies the thread's part of each slab. To save registers, the loader stores few values, and recomputes
+ * others at the borders of the matrix. */
 template <class OPERAND> struct mm_simt_loader {
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
@@ -103,7 +103,7 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* Returns the first row of a slab that the thread copies, with COPY elements at a time. */
+    /* Returns the first row of a slab that the thread copies if each copy has COPY elements. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
@@ -141,8 +141,7 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros outside the operand. From it on, k_left elements of k are
-     * left. */
+    /* Starts to copy the next slab, with zeros outside the operand. k_left of k are not copied yet. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -169,7 +168,7 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
         return values[depth % 2][index];
     }
 
-    /* Reads the fragment of a depth. `slab` points to the thread's first element of the slab. */
+    /* Reads the fragment at `depth`. `slab` points to the thread's first element of the slab. */
     __device__ __forceinline__ void read(const float *slab, unsigned depth) {
 #pragma unroll
         for (unsigned index = 0; index < OPERAND::THREAD_LINES; index += MM_QUAD)
@@ -277,7 +276,7 @@ template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_t
 template <class TILE> struct mm_simt_sums { float at[TILE::THREAD_ROWS][TILE::THREAD_COLS]; };
 
 /* The main loop: adds up k from `begin` to `end` for the block of C at (first_row, first_col). `slabs` is
- * shared memory for STAGES stages, which no other code may be reading. */
+ * shared memory for STAGES stages, which no thread may be reading. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
@@ -332,7 +331,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
             a.read(a_own + stage_offset, (depth + 1) % DEPTH);
             b.read(b_own + stage_offset, (depth + 1) % DEPTH);
             /* Refill the previous stage, which no thread reads any more. At this depth the fewest registers
-             * are in use, because a SHARED_K_MAJOR fragment has only one depth left. */
+             * are in use, because a SHARED_K_MAJOR fragment has only one element of each line left. */
             if (depth == MM_QUAD - 1)
                 copy(slabs +
                          (stage_offset == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : stage_offset - STAGE_WORDS),

@@ -1,8 +1,8 @@
 /* warp_tiled: `vectorized` (vectorized.cu) with compact tiles for warps. A warp computes 64×32 elements of C,
- * so it reads fewer words of shared memory at each k. A thread reads the elements of the next k from shared
- * memory while it multiplies those of this k. The next slabs are copied asynchronously, as in `tiled_async`.
- * docs/kernels.md has measured times. Source: NVIDIA's CUTLASS. The order of the lanes comes from S. Gray's
- * "maxas" SGEMM.
+ * so it reads fewer words of shared memory at each k. A thread multiplies the elements of one k while it
+ * reads those of the next k from shared memory. The next slabs are copied asynchronously, as in
+ * `tiled_async`. docs/kernels.md has measured times. Source: NVIDIA's CUTLASS, and S. Gray's "maxas" SGEMM
+ * for the order of the lanes.
  *
  *        +----+----+----+----+    A block computes 128×128 elements of C with 8 warps, w0 to w7. The 32 lanes
  *        | w0 | w1 | w2 | w3 |    of a warp form 8 rows and 4 columns. Lane (row, col) computes

@@ -1,4 +1,4 @@
-/* The epilogue of fp32_tensor's product kernel. It undoes the scale of a tile's sums, stores them in C, and
+/* The epilogue of fp32_tensor's product kernel undoes the scale of a tile's sums, stores them in C, and
  * applies the guard (guard.h). A warp also runs the slow epilogue if some of its sums are not certified, or
  * if the guard must count its loss of accuracy. */
 #pragma once
@@ -70,7 +70,7 @@ __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], c
 
 /* The slow epilogue, which a whole warp runs. The mask `fours` chooses groups of four sums. The function
  * stores these sums in C again, and records uncertified sums. If `adds`, it also adds up what float16's
- * limited range costs. It reads the sums from memory, because a run-time index cannot select a register. */
+ * limited range costs. The sums are read from memory, because a run-time index cannot select a register. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;
@@ -112,7 +112,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* Where a thread stores elements: its first address in each of two rows of C, and the columns left there. */
+/* In each of the thread's two rows of C: the address of its first element, and the columns from there on. */
 struct destination {
     float *to[2];
     unsigned cols[2];

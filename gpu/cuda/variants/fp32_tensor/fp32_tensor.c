@@ -10,8 +10,7 @@
  * 2. The smallest positive float16 is 2^-24. So elements below 2^-17 of the largest element in their row or
  * column lose bits of the low half.
  * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So a tiny product of this
- * float16 may truncate all other products of the instruction as if it were large (P. Xie and others, MMA-Sim,
- * arXiv 2511.10909).
+ * float16 may truncate the other products of the instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
  * Properties 2 and 3 are the cost of float16's limited range. guard.h bounds this cost for each element of C.
  * Elements whose error may exceed float32's bound are recomputed in plain float32. The variant `simt`
@@ -23,7 +22,7 @@
  * 384 threads of up to 240 registers and 211 KiB of shared memory.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the
- * FP32 theoretical peak performance" (2022). They also add up sums outside the tensor cores. */
+ * FP32 theoretical peak performance" (2022). The authors also add up sums outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
@@ -144,7 +143,7 @@ struct kept {
 };
 
 static struct kept kept_of(const struct mm_fp32_operand *operand) {
-    struct offsets offsets = {.is_good = true}; /* stays true: the larger workspace fits */
+    struct offsets offsets = {.is_good = true}; /* stays true, because even the workspace fits in a size_t */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
     kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
     kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));

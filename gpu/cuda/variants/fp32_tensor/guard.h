@@ -17,12 +17,12 @@
  * 4. 2^-10·(t + 5w)·u·P for the small products. There are twice as many small products as products in term 3,
  * and their sum is at most 2^-10·P.
  * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as if its
- * exponent were -14. Its product with a half of exponent e then has exponent e - 14, however small it is. If
- * e - 14 is the largest exponent of the instruction, each of the 16 other addends is cut by at most
- * 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal here. One instruction
- * uses this half, with a high half of at least 2^e as its partner. Term 6 counts subnormal partners. So x
- * costs at most 2^-35 of its partner. Because |x| is at least 2^-2, this is at most 2^-33 = 2^-9·u of the
- * product of both elements. Both operands together cost twice as much.
+ * exponent were -14. A product of this half and a half of exponent e then has exponent e - 14, however small
+ * the product is. If e - 14 is the largest exponent of the instruction, each of the 16 other addends is cut
+ * by at most 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal here. One
+ * instruction uses this half, with a high half of at least 2^e as its partner. Term 6 counts subnormal
+ * partners. So x costs at most 2^-35 of its partner. Because |x| is at least 2^-2, this is at most
+ * 2^-33 = 2^-9·u of the product of both elements. Both operands together cost twice as much.
  * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db also count 2^-35 for each of
  * these elements. A subnormal low half costs as much as in term 5. If the high half is subnormal, the low
  * half is 0. The high half is used in two instructions, but in one of them its partner is a low half, at most
@@ -116,7 +116,6 @@ MM_FP32_FUNCTION float mm_fp32_multiply_up(float x, float y) {
 #endif
 }
 
-/* Returns x·y + z, rounded up. */
 MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 #ifdef __CUDA_ARCH__
     return __fmaf_ru(x, y, z);
@@ -187,7 +186,7 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of them. */
+/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of an element. */
 #define MM_FP32_FAINT 0x1p-2f
 
 /* Whether x is faint, so the guard must count what x loses. y is the scaled x. */
@@ -210,15 +209,14 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     mm_fp32_half low;
     const float lost = mm_fp32_split(y, &high, &low) / MM_FP32_LOST_UNIT;
     const bool is_coarse = mm_fp32_is_subnormal(high) || mm_fp32_is_subnormal(low);
-    /* If scaling makes x 0, less than a unit is lost. */
+    /* If scaling rounds x to 0, less than one unit is lost. */
     const unsigned units = y == 0.0f ? 1 : (unsigned)ceilf(lost) + (is_coarse ? MM_FP32_SUBNORMAL_LOST : 0);
     return mm_fp32_is_faint(x, y) ? units : 0;
 }
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* A scaled row of op(A) or column of op(B). `lost` and `largest` are multiplied by mm_fp32_line_of's
- * `factor`. */
+/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies `lost` and `largest` by a factor. */
 struct mm_fp32_line {
     float lost;    /* sum of what splitting the elements loses */
     float largest; /* largest magnitude of the elements */

@@ -28,9 +28,8 @@ enum {
     MM_FP32_CONSUMER_WARPS = MM_FP32_CONSUMER_THREADS / 32
 };
 
-/* Partial sums of tiles that several clusters share. Each consumer thread of each block has MM_FP32_SUMS of
- * them. A block stores partial sums at most once, because only its cluster's first shared tile can begin
- * after step 0. */
+/* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
+ * stores partial sums at most once, because its cluster begins only its first shared tile after step 0. */
 struct mm_fp32_partial {
     float *sums;
     unsigned *ready; /* for each consumer warpgroup: 1 if its sums are stored; the caller zeroes it */
@@ -93,7 +92,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;
     float range_share;
-    bool is_of_stack; /* the reported path also covers the stack's earlier products */
+    bool is_of_stack; /* if set, the reported path also covers the stack's earlier products */
 };
 
 #ifdef __CUDACC__
@@ -113,7 +112,6 @@ __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsi
 }
 #endif
 
-/* Threads in a block of each kernel. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
 
 /* Finds the largest magnitude of each line, and splits lines that are contiguous in memory. Arguments: two

@@ -28,7 +28,7 @@ constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs this alignment of sta
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory. Its addresses are compile-time constants, unlike the stages' addresses. */
+/* Static shared memory has compile-time addresses, unlike the stages. */
 struct static_shared {
     line lines[2][ROWS + COLS]; /* data of two tiles: rows, then columns */
     mm_ring<STAGES> ring;
@@ -92,8 +92,7 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* Returns the data of a row or column for the epilogue. A line outside C counts as zeros, so its sums are
- * certified. */
+/* Returns a line for the epilogue. A line outside C counts as zeros, so its sums are certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
@@ -104,8 +103,7 @@ __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* Prepares the data of each tile's rows and columns for the epilogue. Warps 1 to 3 of the producer run
- * this. */
+/* Prepares each tile's rows and columns for the epilogue. Warps 1 to 3 of the producer run this. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
@@ -148,7 +146,7 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
                            mm_wgmma_descriptor<false>(slabs[1] + row)};
     const uint64_t b[2] = {mm_wgmma_descriptor<false>(slabs[0] + A_BYTES),
                            mm_wgmma_descriptor<false>(slabs[1] + A_BYTES)};
-    mm_wgmma_fence(); /* the previous step's code has read d */
+    mm_wgmma_fence(); /* orders the previous step's reads of d before wgmma */
     wgmma::begin(d, a[0] + LOW, b[0] + HIGH);
     wgmma::add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -254,7 +252,7 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         mm_mbarrier_wait(&shared.own.lines_full[set], tiles_done / 2 % 2);
         epilogue(plan, shared.own.lines[set], shared.own.peaks[set], slot, tile_of(plan, next.cluster_tile),
                  sums);
-        mm_consumer_sync(); /* all threads have read the lines */
+        mm_consumer_sync(); /* wait until all threads have read the lines */
         if (mm_my_thread() == 0)
             mm_mbarrier_arrive(&shared.own.lines_empty[set]);
         tiles_done++;

@@ -1,5 +1,5 @@
-/* The last pass of fp32_tensor. It recomputes the elements of C that the guard did not certify, in plain
- * float32, and reports how C was computed. A block recomputes one element at a time. If there are too many
+/* The last pass of fp32_tensor recomputes the elements of C that the guard did not certify, in plain float32.
+ * The pass also reports how C was computed. A block recomputes one element at a time. If there are too many
  * such elements, or if fp32_tensor cannot be accurate enough, the pass only sets the fallback flag. The
  * variant `simt`, which is enqueued after this pass, then computes all of C. */
 #include "gpu/cuda/variants/element.cuh"
@@ -48,10 +48,9 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Loads elements k, k + THREADS, … of a line into x, and zeros for elements past `end`. If elements are not
- * contiguous, reads their halves, which are contiguous. The halves lose at most 2^-23 of an element, well
- * within float32's bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the
- * operand. */
+/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If elements are not contiguous, reads
+ * their halves, which are contiguous. The halves lose at most 2^-23 of an element, well within float32's
+ * bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the operand. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -93,7 +92,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
         sum += __shfl_xor_sync(~0u, sum, lanes);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = sum;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     sum = 0;
     for (unsigned warp = 0; warp < WARPS; warp++)
         sum += of_warp[warp];

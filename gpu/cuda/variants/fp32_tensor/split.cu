@@ -1,7 +1,7 @@
 /* The first pass of fp32_tensor splits both operands. A line is a row of op(A) or a column of op(B). The pass
- * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). It splits each element
- * into float16 high and low, and writes both in wgmma's layout. The pass also adds up the loss of each line
- * for the guard.
+ * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). The pass splits each
+ * element into float16 high and low, and writes both in wgmma's layout. For the guard, the pass also adds up
+ * each line's loss.
  *
  * If a line is contiguous, its threads keep the first 8192 elements in registers, and read only later
  * elements twice. Other lines are read twice: `scan` finds their maximum, and split_rest splits them. On an
@@ -124,7 +124,7 @@ __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned t
         largest = max(largest, __shfl_xor_sync(~0u, largest, lanes));
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = largest;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     const unsigned first = threadIdx.x / team * (team / 32);
     for (unsigned warp = first; warp < first + team / 32; warp++)
         largest = max(largest, of_warp[warp]);
@@ -214,7 +214,7 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
         largest.w = max(largest.w, mm_fp32_magnitude(x[i].w));
     }
     shared.largest[threadIdx.x / 32][threadIdx.x % 32] = largest;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     if (threadIdx.x >= STRIP || first + threadIdx.x >= operand.lines)
         return;
     unsigned of_line = 0;
@@ -247,7 +247,7 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
         to[2] = x[i].z;
         to[3] = x[i].w;
     }
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     const unsigned chunk = threadIdx.x % CHUNKS;
 #pragma unroll
     for (unsigned i = 0; i < STRIP; i += THREADS / CHUNKS) {

@@ -3,8 +3,8 @@
  * rate.
  *
  * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. In this example a
- * thread reads 24 elements from shared memory for 16 mma.sync. It reads them early, to hide the latency.
- * NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
+ * thread reads 24 elements from shared memory for 16 mma.sync. It reads early, to hide the latency. NVIDIA's
+ * PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/store.cuh"
 
@@ -50,7 +50,7 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned 
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the line APART further. */
+/* Reads the element at k = 8·step + 4·half + quarter of the line apart·APART after the thread's line. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -105,14 +105,13 @@ template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether TMA cannot load A or B. All threads of the producer then copy that operand. */
+/* Whether TMA cannot load A or B. If so, all threads of the producer copy the operand. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts asynchronous copies of 16 elements of k in COUNT lines, from line `line` and k = `depth` on. The
- * copies have TMA's layout, with zeros outside the matrix. Each thread copies one element of every eighth
- * row. */
+/* Starts to copy 16 elements of k in COUNT lines, from line `line` and k = `depth` on. The copies have TMA's
+ * layout, with zeros outside the matrix. Each thread copies one element of every eighth row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
                                      unsigned matrix) {
@@ -134,7 +133,7 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
     }
 }
 
-/* The producer's loop if TMA cannot load A or B. All threads of the producer run it. */
+/* The producer's loop if TMA cannot load A or B. All threads of the producer run this loop. */
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {

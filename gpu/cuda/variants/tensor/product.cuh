@@ -18,8 +18,8 @@
  * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
  * they are complete.
  *
- * Cluster: with the largest tiles, two blocks form a cluster. Their tiles lie one below the other and have
- * common columns of B. Each producer loads half of these columns and multicasts them to both blocks.
+ * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. Both tiles need
+ * equal columns of B. Each producer loads half of these columns and multicasts them to both blocks.
  *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
@@ -123,9 +123,8 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the number of a slot for partial sums in the workspace. Sums that include a tile's first step go to
- * the tile's slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared
- * tile. */
+/* Returns the slot of the workspace for partial sums. Sums that include a tile's first step go to the tile's
+ * slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -156,7 +155,7 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* The producer's loop. One thread runs it. */
+/* The producer's loop, which one thread runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
@@ -184,8 +183,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. Both happen before
- * the wait for the previous kernel, because they take a large part of a small product's time. */
+/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. The wait for the
+ * previous kernel comes later, because this work takes a large part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {

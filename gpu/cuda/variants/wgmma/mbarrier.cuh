@@ -2,8 +2,7 @@
  * arrivals has come and all expected bytes have been copied.
  *
  * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. Block scope is enough,
- * because in this case only TMA writes the guarded memory, and only wgmma reads it. Cluster scope is
- * slower. */
+ * because in this case only TMA writes and only wgmma reads the guarded memory. Cluster scope is slower. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"
