@@ -174,7 +174,7 @@ bool is_k_contiguous(const struct mm_product *product) {
 }
 
 /* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes a dot
- * product at a time. If k is short too, most threads of the warp would be idle, so tiles compute it. */
+ * product at a time. If k is short too, most of the warp would be idle, so tiles compute the product. */
 bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
     const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;

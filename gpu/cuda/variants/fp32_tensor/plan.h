@@ -55,7 +55,7 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
-    unsigned padded; /* lines up to the end of the last tile; those past `lines` are zeros */
+    unsigned padded; /* `lines` rounded up to whole tiles; the added lines are zeros */
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* lines of a tile: MM_FP32_ROWS or MM_FP32_COLS */

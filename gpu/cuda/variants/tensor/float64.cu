@@ -31,8 +31,8 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
  * operand is K-major, a row has the 16 elements of one line; otherwise it has the elements of all 16 lines at
  * one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8. To read without bank
  * conflicts, the code permutes the lines. Where the instruction expects line `group`, a thread reads line
- * line_of(group) of the 16. The line APART after that one becomes line group + 8 of A, or line `group` of B
- * in the next instruction. `store` permutes C to match. */
+ * line_of(group) of the 16. APART lines after this line the thread reads line group + 8 of A, or line `group`
+ * of B for the next instruction. `store` permutes C to match. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
@@ -202,7 +202,7 @@ template <class T> struct reader {
         read_b(stage, 0, 0, 1);
     }
 
-    /* Multiplies a stage. Also reads the first elements of the next stage, unless `is_last`. */
+    /* Multiplies a stage. If this is not the last stage, also reads the first elements of the next stage. */
     __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
         const unsigned own = stage;
 #pragma unroll

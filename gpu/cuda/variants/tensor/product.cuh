@@ -55,7 +55,7 @@
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES for each stage (A, then B), then the buffers of C */
+    unsigned char *stages; /* for each stage A, then B; after all stages the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */

@@ -214,8 +214,8 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 
 /* --- stores without buffers */
 
-/* Stores two neighbouring elements, or only the first unless `is_whole`. One access for two elements causes
- * half the traffic to the L2 cache. */
+/* Stores two neighbouring elements if `is_whole`, otherwise only the first. One access for two elements
+ * causes half the traffic to the L2 cache. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {

@@ -7,9 +7,10 @@
 #include <type_traits>
 
 /* Returns wgmma's descriptor of an operand in shared memory, which begins at a multiple of 1024 bytes and has
- * the 128-byte swizzle. K-major: each row of A or column of B has 128 bytes along k, of which an instruction
- * reads 32. MN-major, for 16-bit elements only: squares of 64 rows or columns × 64 of k follow each other. In
- * a square the 64 elements of one k are contiguous. An instruction reads 16 of k from each square. */
+ * the 128-byte swizzle. K-major: each row of A or column of B has 128 bytes along k. An instruction reads 32
+ * of these bytes. MN-major, for 16-bit elements only: squares of 64 rows or columns × 64 of k follow each
+ * other. In a square the 64 elements of one k are contiguous. An instruction reads 16 of k from each
+ * square. */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET =
