@@ -13,7 +13,7 @@ constexpr bool mm_kernels_wait() {
 }
 
 /* Waits until the previous kernel on the stream has ended and its stores are visible. Every thread of every
- * kernel calls this function, so a kernel ends only after all earlier kernels. */
+ * kernel must call this function. Otherwise a kernel could end before an earlier kernel. */
 __device__ __forceinline__ void mm_wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();

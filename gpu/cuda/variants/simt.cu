@@ -187,7 +187,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* Splits k for about four blocks on each multiprocessor. A split has at least MM_SIMT_CHUNK elements of k. */
+/* Splits k for about four blocks per multiprocessor, but at most one split for each MM_SIMT_CHUNK of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);

@@ -45,7 +45,7 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* Recomputing one element in 256 is cheaper than computing the whole product with simt. */
+/* The most elements to recompute. Recomputing one in 256 is cheaper than the whole product with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;

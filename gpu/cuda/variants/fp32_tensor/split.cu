@@ -70,7 +70,7 @@ __device__ __forceinline__ bool is_wide(const mm_fp32_operand &operand) {
     return neighbours % 4 == 0 && operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
 }
 
-/* Loads the first `count` of four neighbours, and zeros after them. */
+/* Returns the first `count` of four neighbouring elements, followed by zeros. */
 template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *from, unsigned count) {
     float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
     if (WIDE) {

@@ -69,7 +69,7 @@ struct mm_tensor_kernels {
  * took 76 µs with many such loads (H100). */
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 
-/* Returns how many bytes one set of partial sums takes, for the tiles of one cluster. */
+/* Returns the bytes of partial sums for the tiles of one cluster. */
 size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel);
 
 struct mm_tensor_way {

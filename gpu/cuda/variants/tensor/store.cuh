@@ -17,7 +17,7 @@ __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsign
 
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
-/* Rounds two sums to ELEMENT. If ELEMENT is uint16_t, the first argument chooses bfloat16 or float16. */
+/* Rounds two sums to ELEMENT. For uint16_t, the first argument is true for bfloat16, false for float16. */
 template <typename ELEMENT, typename SUM>
 __device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
     return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};

@@ -57,7 +57,7 @@ template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units from one instruction to the next */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units to the next instruction's operand */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =

@@ -25,7 +25,7 @@ __device__ __forceinline__ void mm_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Puts the warpgroup's wgmma since the last commit into a group. */
+/* Makes a group of the wgmma instructions that the warpgroup issued after its previous group. */
 __device__ __forceinline__ void mm_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
