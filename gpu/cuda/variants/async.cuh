@@ -6,7 +6,8 @@
 #pragma once
 
 /* Starts to copy `count` elements to `to`, and fills the rest of COUNT elements with zeros. COUNT elements
- * have 4, 8 or 16 bytes. Both addresses must be multiples of this. If `count` is 0, `from` is not read. */
+ * have 4, 8 or 16 bytes. Both addresses must be multiples of this size. If `count` is 0, `from` is not
+ * read. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
     constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);

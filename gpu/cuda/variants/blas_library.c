@@ -220,8 +220,7 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* Products whose matrices lie at equal distances in memory. a_step, b_step and c_step are these distances, in
- * elements. */
+/* Products whose matrices lie at equal distances in memory: a_step, b_step and c_step, in elements. */
 struct run {
     struct mm_product first;
     int64_t a_step;

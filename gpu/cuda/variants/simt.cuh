@@ -141,7 +141,7 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros outside the operand. k_left of k are not copied yet. */
+    /* Starts to copy the next slab, with zeros outside the operand. k_left elements of k are left. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);

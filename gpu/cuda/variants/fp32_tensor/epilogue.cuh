@@ -1,6 +1,6 @@
 /* The epilogue of fp32_tensor's product kernel undoes the scale of a tile's sums, stores them in C, and
- * applies the guard (guard.h). A warp also runs the slow epilogue if some of its sums are not certified, or
- * if the guard must count its loss of accuracy. */
+ * applies the guard (guard.h). After the fast epilogue, a warp runs the slow epilogue if some of its sums are
+ * not certified, or if the guard must count its loss of accuracy. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -69,8 +69,9 @@ __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], c
 }
 
 /* The slow epilogue, which a whole warp runs. The mask `fours` chooses groups of four sums. The function
- * stores these sums in C again, and records uncertified sums. If `adds`, it also adds up what float16's
- * limited range costs. The sums are read from memory, because a run-time index cannot select a register. */
+ * stores these sums in C again, and records uncertified sums. If `adds`, the function also adds up what
+ * float16's limited range costs. The sums are read from memory, because a run-time index cannot select a
+ * register. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;

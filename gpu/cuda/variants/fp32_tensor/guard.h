@@ -13,15 +13,15 @@
  * 2. bmax·Da + amax·Db for splitting faint elements. Da is the sum of |d| over the faint elements of the row,
  * and Db over those of the column.
  * 3. (t/2 + 2.5w)·u·P for high·high. An instruction truncates each product and the previous sum by at most
- * 2^-25 of the largest addend, which is u/2·P. It truncates the new sum by at most 2u·P.
+ * 2^-25 of the largest addend, which is u/2·P. The new sum is truncated by at most 2u·P.
  * 4. 2^-10·(t + 5w)·u·P for the small products. There are twice as many small products as products in term 3,
  * and their sum is at most 2^-10·P.
  * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as if its
  * exponent were -14. A product of this half and a half of exponent e then has exponent e - 14, however small
- * the product is. If e - 14 is the largest exponent of the instruction, each of the 16 other addends is cut
- * by at most 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal here. One
- * instruction uses this half, with a high half of at least 2^e as its partner. Term 6 counts subnormal
- * partners. So x costs at most 2^-35 of its partner. Because |x| is at least 2^-2, this is at most
+ * the product is. If e - 14 is the largest exponent of the instruction, each of the 16 other addends is
+ * truncated by at most 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal
+ * here. One instruction uses this half, with a high half of at least 2^e as its partner. Term 6 counts
+ * subnormal partners. So x costs at most 2^-35 of its partner. Because |x| is at least 2^-2, this is at most
  * 2^-33 = 2^-9·u of the product of both elements. Both operands together cost twice as much.
  * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db also count 2^-35 for each of
  * these elements. A subnormal low half costs as much as in term 5. If the high half is subnormal, the low

@@ -13,8 +13,7 @@ __BEGIN_DECLS
 
 /* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
  * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. In a slab each line
- * has 128 bytes: 32 high halves, then 32 low halves. Wgmma's swizzle moves chunk i of line r to position i ^
- * r % 8. */
+ * has 128 bytes: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r at i ^ r % 8. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,

@@ -54,7 +54,7 @@ __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned emp
     }
 }
 
-/* The position of a producer or consumer in the ring, which starts at {0, 0}. */
+/* A producer's or consumer's position in the ring. The first position is {0, 0}. */
 struct mm_ring_state {
     unsigned stage;
     unsigned parity; /* parity of the mbarriers' phase; changes in each round */
