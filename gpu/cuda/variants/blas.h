@@ -1,5 +1,5 @@
 /* Internal functions of the variant `blas`. blas_library.c calls NVIDIA's libraries, and blas_round.cu rounds
- * their results. Call the functions on the thread that uses the lane. */
+ * their results. Call these functions only on the thread that uses the struct mm_lane. */
 #pragma once
 
 #include "gpu/cuda/lane.h"
@@ -10,7 +10,7 @@ __BEGIN_DECLS
 
 /* How the libraries multiply operands of one element type. */
 struct mm_blas_type {
-    unsigned results; /* MM_DTYPE_BITs of the types that C may have; 0 if not supported */
+    unsigned results; /* MM_DTYPE_BITs of the result types that the library supports, or 0 */
     /* If not 0, A must not be transposed, B must be transposed, and each row must begin and end at a multiple
      * of `alignment` bytes. If 0, the library supports all transposes, strides and addresses. */
     unsigned alignment;
@@ -31,8 +31,8 @@ enum mm_status mm_blas_prepare(struct mm_lane *lane, struct mm_error *error);
 enum mm_status mm_blas_multiply(const struct mm_product *product, void *workspace, struct mm_lane *lane,
                                 struct mm_error *error);
 
-/* Returns the kernel that rounds sums to C's type. mm_cuda_launch runs the kernel with the m×n sums as
- * product.a. `sum` is the type of the sums, MM_FLOAT32 or MM_FLOAT64. */
+/* Returns the kernel that rounds sums to C's type. Launch the kernel with the m×n sums as product.a. `sum` is
+ * the type of the sums, MM_FLOAT32 or MM_FLOAT64. */
 struct mm_layout mm_blas_round_layout(enum mm_dtype sum);
 
 __END_DECLS

@@ -18,9 +18,9 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
-/* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and
- * `sum_type` the type of sums. `value` converts an element to sum_type without loss. `store` rounds a sum to
- * C's type, which is known only at run time, and stores it. */
+/* Describes an element type of A and B for kernel templates. `type` is the C++ type of elements, and
+ * `sum_type` is the type of sums. `value` converts an element to sum_type without loss. `store` rounds a sum
+ * to the matrix C's type, which is known only at run time, and stores the result. */
 template <enum mm_dtype DTYPE> struct mm_cuda_element;
 
 #define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
