@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench gpu: compares requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
-# with plain sockets, in turn. Writes medians to a Markdown and a CSV file.
+# ./dev bench gpu: compares the service on a GPU with two others, in turn: a Python server (aiohttp, uvloop
+# and PyTorch on that GPU), and plain sockets. Writes medians to a Markdown and a CSV file.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
@@ -91,7 +91,7 @@ turns() {
     [ -z "$floor" ] || stop "$floor_pid"
 }
 
-# Sets best, the number of processes with which aiohttp was fastest.
+# Sets `best` to the number of processes with which aiohttp was fastest.
 find_best() {
     best=$(for count in $serving; do
         echo "$(median "row_$1_peer_$count.rate") $count"

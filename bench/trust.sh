@@ -145,7 +145,7 @@ bench_slow() {
     stop "$pid"
 }
 
-# Waits until nothing is queued, and prints the milliseconds.
+# Waits until nothing is queued, and prints how many milliseconds that took.
 until_queue_is_empty() {
     from=$(now_ms)
     until [ "$(metric "$port" 'queue_jobs$')" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done

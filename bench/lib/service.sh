@@ -181,8 +181,8 @@ most() {
     summary "$scratch/values/$1" | cut -d ' ' -f 3
 }
 
-# row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server, and
-# RANGE the least and largest ratio.
+# row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server.
+# RANGE is the least and the largest ratio.
 row() {
     (
         IFS='|'

@@ -4,8 +4,8 @@
  *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped
  *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
  *
- * `handler` replies in the handler. `worker` suspends each connection until a worker thread resumes it, as a
- * service must whose work another thread does. `bodies` has a thread for each connection, which copies the
+ * `handler` replies in the handler. `worker` suspends each connection until a worker thread resumes the
+ * connection, because the service does so too. `bodies` has a thread for each connection, which copies the
  * body into its own buffer. */
 #include "bench/load/floor.h"
 #include "bench/load/memory.h"
@@ -52,7 +52,7 @@ static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *
     return result;
 }
 
-/* Suspends before the worker can see the request, because the worker may resume it at once. */
+/* Suspends the connection before the worker can see the request, because the worker may resume at once. */
 static void publish(struct floor *floor, struct exchange *exchange) {
     exchange->stage = WORKING;
     exchange->next = NULL;
@@ -81,7 +81,6 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* More bytes than announced are an error of the bench. */
 static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
     if (floor->body_bytes == 0)
         return;

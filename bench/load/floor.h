@@ -8,5 +8,6 @@
  * process on failure. */
 int mm_load_listen(const char *host, bool waits);
 
-/* Returns a buffer of zeros whose pages are mapped, and which is never freed. Ends the process on failure. */
+/* Returns a buffer of zeros whose pages are already mapped. Nobody frees the buffer. Ends the process on
+ * failure. */
 char *mm_load_warm_buffer(size_t bytes);

@@ -10,8 +10,8 @@
  * one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row of
  * a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
  *
- * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. Outside the matrix
- * they hold zeros, which add nothing to the sums. */
+ * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. The tiles hold
+ * zeros there, which add nothing to the sums. */
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +54,8 @@ static __global__ void tiled(const float *a, const float *b, float *c, int m, in
             sum += a_tile[y][i] * b_tile[i][x];
         __syncthreads(); /* wait until all threads have read the tiles: the next step overwrites them */
     }
-    /* A thread outside C may not return earlier: others need what it loads, and barriers wait for it. */
+    /* A thread outside C must not return earlier: other threads need its elements, and barriers wait for
+     * it. */
     if (row < m && col < n)
         c[(size_t)row * n + col] = sum;
 }
