@@ -54,8 +54,7 @@ static __global__ void tiled(const float *a, const float *b, float *c, int m, in
             sum += a_tile[y][i] * b_tile[i][x];
         __syncthreads(); /* wait until all threads have read the tiles: the next step overwrites them */
     }
-    /* A thread outside C must not return earlier: other threads need its elements, and barriers wait for
-     * it. */
+    /* A thread outside C must stay until here: other threads need its elements, and barriers wait for it. */
     if (row < m && col < n)
         c[(size_t)row * n + col] = sum;
 }
