@@ -3,14 +3,14 @@
  * times, so the matrices are read only 1/TILE as often. The inner loop reads rows that stay in the L1 cache,
  * and the compiler can vectorize it. Copying also converts elements to the type of the sums.
  *
- * The cost is the copying and the stack: with TILE 32 and 4 bytes three squares need 12 KiB, a quarter of a
- * usual L1 cache. There are no barriers, because one thread does everything. */
+ * The cost is the copying and the space: with TILE 32 and elements of 4 bytes, three squares need 12 KiB of
+ * the stack, a quarter of a usual L1 cache. There are no barriers, because one thread does everything. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"
 
 #include <string.h>
 
-/* op(X). The element at (row, col) is at data + row·row_step + col·col_step. */
+/* Describes op(X) in memory. The element at (row, col) is at data + row·row_step + col·col_step. */
 struct operand {
     const void *data;
     size_t row_step;

@@ -1,4 +1,4 @@
-/* The CPU's transpositions, which copy elements as words of equal size.
+/* The CPU's transpositions. They copy elements as unsigned integers, so they need one function for each size.
  *
  * `naive` writes C row by row. Each read is in another row of A, and therefore in another cache line. If a
  * column has more lines than the cache holds, each element costs a line from memory.
@@ -66,7 +66,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* If A is stored column by column, memory already has the transpose, so only rows are copied. */
+/* If A is stored column by column, memory already contains the transpose. Then this only copies rows. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

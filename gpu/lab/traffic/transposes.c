@@ -2,7 +2,7 @@
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
-/* Neighbouring lanes load along a row of A, and store down a column of C. */
+/* Neighbouring lanes load from one row of A, and store to one column of C. */
 bool mm_traffic_transpose_naive(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
@@ -82,7 +82,7 @@ static void count_vectors(const struct mm_product *product, struct mm_traffic *t
     const uint64_t whole = (product->m / EDGE) * (product->n / EDGE);
     const uint64_t blocks = mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
     const uint64_t words =
-        EDGE * EDGE / MM_WARP_LANES; /* accesses of a square, if each lane moves one element */
+        EDGE * EDGE / MM_WARP_LANES; /* accesses by warps that copy a square element by element */
     const uint64_t staged = loads_wide ? whole : 0, stored = stores_wide ? whole : 0;
     const uint64_t of_c = product->m * mm_size_divide_up(product->n, MM_WARP_LANES);
     mm_count_loads(traffic, &product->a, loads_wide ? &vectors : &elements, 1);
