@@ -17,7 +17,7 @@
         return names[value];                                                                                 \
     }
 
-/* Precedes a function that both the host and CUDA kernels call. */
+/* Qualifiers of a function that both the host and CUDA kernels call. */
 #ifdef __CUDACC__
 #define MM_HOST_AND_DEVICE __host__ __device__ static inline
 #else

@@ -44,7 +44,7 @@ struct mm_error {
     char field[48];        /* the invalid option, JSON member or form part; truncated if too long */
     char expected[64];     /* the expected value in short, for programs */
     char got[64];          /* the value that was found in short, for programs */
-    uint64_t limit;        /* the limit that was exceeded; valid if has_limit is set */
+    uint64_t limit;        /* the limit that was exceeded, if has_limit is set */
     bool has_limit;        /* a flag, because a limit can be 0 */
     uint64_t line;         /* line of the error in a text body, counted from 1 */
     uint64_t column;       /* column of the error in a text body, counted from 1 */

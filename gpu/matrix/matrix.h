@@ -32,8 +32,8 @@ size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 struct mm_limits {
     size_t dimension_max; /* rows, columns, or leading dimension */
     size_t body_bytes_max;
-    /* Host memory of a request's operands and result together. SIZE_MAX if they are not in host memory, or
-     * if their place is not known yet. */
+    /* Host memory of a request's operands and result together. SIZE_MAX if the matrices are not in host
+     * memory, or if it is not known yet where they will be. */
     size_t memory_bytes_max;
 };
 

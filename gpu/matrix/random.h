@@ -1,6 +1,6 @@
-/* Random elements of any type. Element i of a stream depends only on the stream's seed and on i. A device
- * can therefore generate a matrix in any order, and the host can compute single elements again. For C and
- * for CUDA; any thread. */
+/* Random elements of any type. Element i of a stream depends only on the stream's seed and on i. A device can
+ * therefore generate a matrix in any order, and the host can compute single elements again. For host and
+ * device code; any thread. */
 #pragma once
 
 #include <stdbool.h>
