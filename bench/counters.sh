@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares the predicted memory traffic of every variant (gpu/lab/traffic/traffic.h) with a GPU's counters.
-# Prints Markdown tables for M K N, or for 1024³, 228×240 · 240×112 and a transposition of 4096×4096. Needs
-# Nsight Compute (ncu) and permission to read counters. Takes some minutes.
+# Prints Markdown tables for the product M K N, or for 1024³, 228×240 · 240×112 and a transposition of
+# 4096×4096. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
 # Usage: counters.sh BUILD_FOLDER [M K N], in the top folder.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
 l1tex__m_xbar2l1tex_read_sectors.sum

@@ -31,8 +31,8 @@ cubic_shapes() {
 }
 
 # Prints the table for the times in the CSV file. An entry is the least width of C from which fp32_tensor is
-# always faster than simt. It is 0 if there is no such width. MM_CUDA_SIMT_EDGE is the least edge from which
-# simt is always 5% faster than the tiled variants.
+# always faster than simt. The entry is 0 if there is no such width. MM_CUDA_SIMT_EDGE is the least edge from
+# which simt is always 5% faster than the tiled variants.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }

@@ -30,7 +30,7 @@ edge_of() {
     esac
 }
 
-# Starts the service, and an aiohttp server for each number of processes. Sets their ports.
+# Starts the service, and an aiohttp server for each number of processes. Sets the ports of all servers.
 start_all() {
     serving=''
     [ "$dry" = no ] || backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1

@@ -1,5 +1,5 @@
-# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Source it with the script's
-# arguments, after setting `metrics`.
+# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Set `metrics`, and then source
+# this file with the script's arguments.
 # shellcheck shell=sh disable=SC2034
 set -eu
 

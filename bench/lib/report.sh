@@ -1,5 +1,5 @@
-# Reads the options of a bench, and prints the head of its report. Source it. The script defines a function
-# `options`, and ends with `take_arguments "$@"`.
+# Reads the options of a bench, and prints the head of its report. Source this file. The bench must define a
+# function `options`, and end with `take_arguments "$@"`.
 # shellcheck shell=sh disable=SC2034
 set -eu
 

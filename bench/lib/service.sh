@@ -1,5 +1,5 @@
-# Shared by the benches of the service: starts servers on free ports, measures in turn, and prints medians in
-# a table. Source it.
+# Functions for the benches of the service. They start servers on free ports, measure in turn, and print
+# medians in a table. Source this file.
 # shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 

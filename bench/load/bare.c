@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The values are from server/http/http.c. */
+/* server/http/http.c has the first two values. */
 enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX = 8192 };
 
 enum stage { RECEIVING, WORKING };

@@ -6,9 +6,9 @@
  *
  * In `naive` each thread loads a row of A and a column of B, although neighbouring threads load that row or
  * column too. In `tiled` the threads of a block load elements together. A block computes a square of C with
- * TILE×TILE elements, one for each thread. It goes along k in steps of TILE. In each step every thread copies
- * one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row of
- * a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
+ * TILE×TILE elements, one for each thread. The block goes along k in steps of TILE. In each step every thread
+ * copies one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row
+ * of a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
  *
  * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. The tiles hold
  * zeros there, which add nothing to the sums. */

@@ -8,8 +8,8 @@
  * An integer element of C counts as the most likely sum that equals it modulo 2^32 or 2^64.
  *
  * gpu/check/verify.h cannot replace this check. It reads the operands, which a wrong kernel could overwrite.
- * Also, if A·B has rank 1, its estimate is less exact: in 52 of 2,000 checks it was wrong by a factor above
- * 3.
+ * Also, for products A·B of rank 1, the estimate of verify.h was wrong by a factor above 3 in 52 of 2,000
+ * checks.
  *
  * Any thread may call these functions, but only one at a time for each projection. They cannot fail, and no
  * pointer may be NULL. */
@@ -39,9 +39,9 @@ struct mm_projection {
     double sum;
     double low; /* low part of `sum` (gpu/check/exact.h) */
 
-    /* The elements of C that mm_projection_add has read. */
+    /* The state of mm_projection_add. `read` counts the elements of C that were read. */
     size_t read;
-    double read_sum;     /* sum of the current group */
+    double read_sum;     /* sum of the current row of C over the current group */
     double read_low;     /* low part of read_sum */
     double read_squares; /* sum of the squares of all errors */
 };

@@ -36,11 +36,11 @@ struct kind {
     size_t vectors;
     size_t sums;
 
-    /* If X is stored as op(X): computes all sums of one line. */
+    /* For an operand that is not stored transposed: computes all sums of one line. */
     void (*sum_row)(const void *row, const struct factors *by, void *sums, size_t lines, size_t line);
 
-    /* If X is stored transposed: adds a stored row to the sums of all lines. The row has element `depth` of
-     * each line. */
+    /* For an operand that is stored transposed: adds a stored row to the sums of all lines. The stored row
+     * has element `depth` of each line. */
     void (*add_row)(const void *row, const struct factors *by, size_t depth, void *sums, size_t lines);
 
     void (*make_vectors)(void *x, size_t length, uint64_t seed);
@@ -315,9 +315,9 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Checks all rows of one product of a stack, in which the product begins at row first_row. If has_x is set,
- * `memory` already contains the vectors. If has_b is set, `memory` also contains the sums of B, because the
- * previous product used the same B. */
+/* Checks all rows of one product of a stack. The product begins at row first_row of the stack. If has_x is
+ * set, `memory` already contains the vectors. If has_b is set, `memory` also contains the sums of B, because
+ * the previous product used the same B. */
 static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
                       bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);

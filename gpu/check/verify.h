@@ -17,14 +17,15 @@
  * times half of C's least number.
  *
  * With random signs, the sum of the errors is at most n^1/2·e, and exceeds 9·e once in 2·10^17 checks (W.
- * Hoeffding, 1963). The bound is the smaller of the two. The rounding of the check itself adds less than
- * 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
+ * Hoeffding, 1963). The bound is the smaller of n^1/2·e and 9·e. The rounding of the check itself adds less
+ * than 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
  *
- * In float64 the squares in a norm can overflow. There b is the square root of a row's largest absolute
- * value times its sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
+ * In float64 the squares in a norm can overflow. For float64, b² is therefore a row's largest absolute value
+ * times the row's sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
- * A row is not checked if s is not finite. If a row of C is not finite, its residual is infinite, or the row
- * is not checked: if s + e exceeds the range of the sums or of C, the sums may have overflowed.
+ * A row is not checked if s is not finite. If a row of C is not finite, the row fails with an infinite
+ * residual. But if s + e exceeds the range of the sums or of C, the sums may have overflowed, so such a row
+ * is not checked.
  *
  * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number of
  * bits of the sums. Each vector finds a wrong row with a probability of at least 1/2, so all vectors miss it
@@ -81,8 +82,8 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 
 /* Checks the rows of `c`, which are the rows of C from row `first` on, and adds them to a verification. Call
- * this only after mm_verify_prepare returned false. The caller sets is_done and the seed at first, and all
- * other members to 0. The parts of C may come in any order. Several results may use one preparation. */
+ * this only after mm_verify_prepare returned false. The caller first sets is_done and the seed, and all other
+ * members to 0. The parts of C may come in any order. Several results may use one preparation. */
 void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                     const struct mm_matrix *c, size_t first, void *memory,
                     struct mm_verification *verification);

@@ -1,5 +1,5 @@
 /* The rows of the CPU's variant table, and the launch functions. To add a variant, add its file, one row and
- * a declaration of its functions. The rows `auto` are in variants.c. */
+ * a declaration of its functions. variants.c has the rows of `auto`. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -44,7 +44,7 @@ mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32
     mm_cpu_blas_narrow;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
-/* Returns why this build has no `blas`, or NULL if it has. Any thread. */
+/* Returns why this build cannot run `blas`, or NULL if the build can. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
 /* OpenBLAS uses several threads for a product with more multiplications than this. The number is 4·65536 in

@@ -36,7 +36,7 @@ struct mm_benchmark_request {
     enum mm_dtype c_dtype; /* for a product: one of mm_dtype_results */
     bool transpose_a;
     bool transpose_b;
-    uint64_t repeats; /* most runs of a row that count */
+    uint64_t repeats; /* most runs of a row; warm-ups do not count */
     uint64_t row_ns;  /* a row starts no run after this time; 0: MM_BENCHMARK_ROW_NS */
     /* If a run is forecast to take longer (gpu/plan/forecast.h), the row fails. 0 if there is no limit. */
     uint64_t kernel_ms_max;
@@ -126,9 +126,9 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* Returns the plan of a row that ran. The benchmark owns the plan. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* Returns the predicted memory traffic of one run of a row. Variants of the host have no model, so only the
- * loads are known, and for `blas` nothing. Nothing is known for other variants without a model, and for a row
- * with an error. */
+/* Returns the predicted memory traffic of one run of a row. For variants of the host only the loads are
+ * known, because these variants have no model. No figure is known for a library, for other variants without a
+ * model, and for a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Returns operations for each byte of global memory; 0 for a transposition, or if the bytes are not known. */

@@ -134,8 +134,7 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     return product;
 }
 
-/* Plans the runs of a row. The plain copy uses the variant `naive`, because every backend has this
- * variant. */
+/* Plans the runs of a row. The plain copy uses the variant `naive`, which all backends have. */
 static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;

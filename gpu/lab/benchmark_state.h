@@ -35,7 +35,7 @@ struct mm_benchmark_row_state {
     struct mm_plan plan;         /* made in the phase MM_BENCHMARK_CHOOSE */
     double *times_ns;            /* kernel times without warm-ups; has space for all repeats */
     uint64_t spent_ns;           /* time of all runs so far */
-    struct mm_progress progress; /* of the current run; zeros between runs */
+    struct mm_progress progress; /* progress of the current run; zeros between runs */
     unsigned warm_ups_left;
     enum mm_benchmark_phase phase;
     bool is_over; /* the row is complete, or belongs to another backend */

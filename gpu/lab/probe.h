@@ -42,5 +42,6 @@ bool mm_probe_can_time(const struct mm_probe *probe, const struct mm_device *dev
 /* Returns the width of the banks for predictions, 4 or 8. Call this only after probe->device was set. */
 unsigned mm_probe_bank_bytes(const struct mm_probe *probe);
 
-/* Returns a copy, which the caller frees, or NULL if memory runs out. Not while the probe is in the queue. */
+/* Returns a copy, which the caller frees, or NULL if memory runs out. Call this only while the probe is not
+ * in the queue. */
 struct mm_probe *mm_probe_copy(const struct mm_probe *probe);

@@ -17,7 +17,7 @@ __BEGIN_DECLS
  *     type     the C type
  *     word     the unsigned type of the same size, which transpose kernels copy
  *     sum      the type of sums; integer sums wrap around modulo 2³² or 2⁶⁴, as in NumPy
- * value the function that converts an element to a number, which `sum` represents exactly
+ *     value    the function that converts an element to a number, which `sum` represents exactly
  *     result   the default type of a product
  *     others   the other types of a product that a client may choose, as bits
  *     unit     the largest relative error of rounding to the type

@@ -7,7 +7,7 @@
  *     float8_e4m3fn   4, 3                         448         no         OCP's E4M3; NaN has all bits set
  *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; a float16's upper half
  *
- * Source of the last two: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
+ * Source of the float8 types: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
 #pragma once
 
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 
 #include "gpu/matrix/dtype.h"
 
-/* The operands of a product op(A)·op(B), m×k by k×n. Both are dense, and contain the first elements of a
+/* The operands of a product op(A)·op(B), m×k by k×n. A and B are dense, and contain the first elements of a
  * stream in memory order. A is stored as k×m if transpose_a is set, and B as n×k if transpose_b is set. */
 struct mm_random_product {
     enum mm_dtype dtype;
@@ -29,8 +29,8 @@ MM_HOST_AND_DEVICE uint64_t mm_random_skip(uint64_t seed, size_t first) {
     return seed + (uint64_t)first * MM_RANDOM_STEP;
 }
 
-/* Returns number `index` of the stream, 64 random bits, by SplitMix64. Its state after i steps needs no
- * loop. Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+/* Returns number `index` of the stream, 64 random bits, by SplitMix64, which needs no loop to reach step i.
+ * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
 MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
     uint64_t z = seed + ((uint64_t)index + 1) * MM_RANDOM_STEP;
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

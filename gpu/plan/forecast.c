@@ -22,8 +22,7 @@ static double work_of(const struct mm_variant *variant, const struct mm_product 
     return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* Returns a variant's index in the rates. If a backend had too many variants, the last would share an
- * index. */
+/* Returns a variant's index in the rates. Beyond the maximum, variants would share the last index. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *variant) {
     const size_t row = (size_t)(variant - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;

@@ -40,8 +40,8 @@ typedef enum mm_status mm_variant_launch(const struct mm_product *product, struc
                                          struct mm_error *error);
 
 /* For variants of other devices: completes *plan (gpu/plan/plan.h). The caller has set the plan's device,
- * variant and is_frugal, and the backend's defaults of all other members. m and n are not 0. The dimensions
- * are within the backend's limits, and are multiples of mm_variant_multiples. product->tile is 0 or one of
+ * variant and is_frugal. The other members have the backend's defaults. m and n are not 0. The dimensions are
+ * within the backend's limits, and are multiples of mm_variant_multiples. product->tile is 0 or one of
  * `tiles`. The matrices may have no data. Makes no call to the device. Returns MM_UNSUPPORTED if the variant
  * does not support the shape. Any thread. */
 typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct mm_plan *plan,
@@ -87,7 +87,7 @@ struct mm_variant {
     /* A lesson whose products are wrong. The variant runs only if a client names it. Self-tests, tests,
      * default lists and `auto` exclude it. */
     bool wrong_on_purpose;
-    /* For devices other than the host. C may have any type of mm_dtype_results. If not set, C has only the
+    /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
 

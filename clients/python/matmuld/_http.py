@@ -26,7 +26,7 @@ Headers = Dict[str, str]
 # that must not be sent twice therefore uses only connections that were used in the last FRESH_S seconds.
 FRESH_S = 5.0
 
-# Errors that Python raises if the server has closed a TLS connection. They are no ConnectionErrors.
+# Errors, besides ConnectionError, that Python raises if the server has closed a TLS connection.
 CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
