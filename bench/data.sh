@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench data: measures fp32_tensor on several kinds of input data (load/data.py). Reports its accuracy,
-# its time compared with simt, and how many elements it repaired. Needs a GPU of compute capability 9.0.
+# ./dev bench data: measures fp32_tensor on several kinds of input data (load/data.py). Reports accuracy, time
+# compared with simt, and the number of repaired elements. Needs a GPU of compute capability 9.0.
 # Usage: data.sh BUILD_FOLDER OPTION…, in the top folder.
 bench=data
 known_rows=data

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench gpu: compares the service on a GPU with two others, in turn: a Python server (aiohttp, uvloop
-# and PyTorch on that GPU), and plain sockets. Writes medians to a Markdown and a CSV file.
+# ./dev bench gpu: compares the service on a GPU with two other servers, in turn: aiohttp with uvloop and
+# PyTorch on that GPU, and plain sockets. Writes medians to a Markdown and a CSV file.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
@@ -106,7 +106,7 @@ peer_name() {
     fi
 }
 
-# One connection needs only one process of aiohttp.
+# Prints 1 if aiohttp runs with one process, because one connection needs only one.
 lone_peer() {
     case " $serving " in *' 1 '*) echo 1 ;; esac
 }

@@ -31,7 +31,7 @@ common_options() {
 }
 
 # whole WHAT MAX TEXT: rejects anything except a number from 1 to MAX. The number has at most eight digits,
-# because longer ones overflow in some shells.
+# because longer numbers overflow in some shells.
 whole() {
     case $3 in
     '' | *[!0-9]* | ?????????*) ;;

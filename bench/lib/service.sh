@@ -222,7 +222,7 @@ met() {
 }
 
 # row_ratio WHAT TARGET KEY BESIDE UNIT: prints a row with the median of the ratio KEY / BESIDE. Rounds in
-# which one of them failed do not count.
+# which KEY or BESIDE failed do not count.
 row_ratio() {
     above=$scratch/values/$3 below=$scratch/values/$4
     touch "$above" "$below"

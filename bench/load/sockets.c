@@ -1,5 +1,5 @@
-/* A server that shows the least possible time for large bodies. It receives the body into a buffer that is
- * already mapped, and sends a reply from another buffer. The only header that it reads is Content-Length.
+/* A server that shows the least possible time for large bodies. The server receives the body into a buffer
+ * that is already mapped, and sends a reply from another buffer. It reads only the header Content-Length.
  *
  *   sockets HOST STREAMS BODY_BYTES_MAX REPLY_BYTES
  *

@@ -19,11 +19,11 @@ struct mm_bounds {
 /* MM_ROUNDED: each addition rounds the sum to nearest.
  *
  * MM_CUT_OFF: tensor cores truncate the addends instead of rounding them. For 16-bit floats this doubles the
- * relative error. For 8-bit floats the relative error is at least 2^-6: each instruction truncates 33 addends
- * at 2^-13 of the largest addend, and after four instructions the sums are promoted to float32.
+ * relative error. For 8-bit floats the relative error is at least 2^-6. Each instruction truncates 33 addends
+ * at 2^-13 of the largest addend, and after four instructions sums are promoted to float32.
  *
- * MM_OF_TF32: tensor cores first round float32 operands to tf32. This changes a factor by at most 2^-11 of
- * its value, unless the factor is subnormal. */
+ * MM_OF_TF32: tensor cores first round float32 operands to tf32. Rounding changes a factor by at most 2^-11
+ * of its value, unless the factor is subnormal. */
 enum mm_arithmetic { MM_ROUNDED, MM_CUT_OFF, MM_OF_TF32 };
 
 static inline struct mm_bounds mm_bounds_of(const struct mm_product *product, enum mm_arithmetic arithmetic) {

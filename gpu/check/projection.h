@@ -7,9 +7,9 @@
  *
  * An integer element of C counts as the most likely sum that equals it modulo 2^32 or 2^64.
  *
- * gpu/check/verify.h cannot replace this check. It reads the operands, which a wrong kernel could overwrite.
- * Also, for products A·B of rank 1, the estimate of verify.h was wrong by a factor above 3 in 52 of 2,000
- * checks.
+ * gpu/check/verify.h cannot replace this check, because it reads the operands, which a wrong kernel could
+ * overwrite. Also, for products A·B of rank 1, the estimate of verify.h was wrong by a factor above 3 in 52
+ * of 2,000 checks.
  *
  * Any thread may call these functions, but only one at a time for each projection. They cannot fail, and no
  * pointer may be NULL. */

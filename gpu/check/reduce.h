@@ -46,7 +46,7 @@ MM_HOST_AND_DEVICE void mm_int128_add(struct mm_int128 *into, struct mm_int128 o
 }
 
 /* A partial float64 sum can overflow although the final sum is within range. A second sum adds all numbers
- * times this factor. It cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
+ * times this factor. The second sum cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
 #define MM_SCALE_SUM 0x1p-64
 
 /* Sums of the elements that were added. Start with mm_reduction_none. Members with `whole_` are for integers;

@@ -43,6 +43,6 @@ double mm_sample_error(const struct mm_sample *sample, unsigned span, const stru
                        enum mm_dtype dtype, const void *elements);
 
 /* Returns the largest error that the sample would find if all elements of C were 0. If this error is 1 or
- * less, the bounds are too wide to show a wrong result. That happens from k of about 100,000 on, because a
- * random sum grows with the square root of k, but the bound of float32 grows with k². */
+ * less, the bounds are too wide to show a wrong result. The bounds are too wide if k exceeds about 100,000,
+ * because a random sum grows with the square root of k, but the bound of float32 grows with k². */
 double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

@@ -58,8 +58,8 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* Returns what an element adds to the last sum of a row: for A its absolute value times the norm of B's row,
- * for B and C its square. */
+/* Returns what an element adds to the last sum of a row. For A this is the absolute value times the norm of
+ * B's row, and for B and C the square. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }

@@ -84,9 +84,9 @@ struct mm_benchmark_row {
     double relative_error;
 
     /* Largest error as a fraction of its bound, or INFINITY. For random operands this is the error of an
-     * element in the sample (gpu/check/sample.h). For the client's operands it is the residual of a row
-     * (gpu/check/verify.h). NAN if the bound is too wide to show errors, or if no row could be checked. For
-     * a transposition this is the fraction of wrong elements. */
+     * element in the sample (gpu/check/sample.h), and for the client's operands the residual of a row
+     * (gpu/check/verify.h). NAN if the bound is too wide to show errors, or if no row could be checked. For a
+     * transposition this is the fraction of wrong elements. */
     double max_error;
 
     /* The rate relative to a yardstick on this backend: `blas` for a product, a plain copy for a

@@ -10,7 +10,7 @@
  * than a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A warm-up that takes longer than this counts as a run, because it may be the only run. */
+/* A warm-up that takes longer than this counts as a run, because there may be time for only one run. */
 #define SLOW_NS UINT64_C(1000000000)
 
 /* Returns the number of sets; 0 if one set does not fit. All sets together exceed three times the L2 cache,

@@ -87,8 +87,8 @@ struct mm_benchmark {
     double times_ns[]; /* times of all rows; the memory of the check follows (divide_memory) */
 };
 
-/* Returns the type that fills the matrices. All transpositions use float32, because its random elements are
- * seldom equal, so a misplaced element shows. */
+/* Returns the type that fills the matrices. All transpositions use float32, because random float32 numbers
+ * are seldom equal, so a misplaced element shows. */
 static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *benchmark) {
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }

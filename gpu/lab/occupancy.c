@@ -7,7 +7,7 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* Registers of a multiprocessor, their unit of allocation, and partitions. All chips have these numbers. */
+/* A multiprocessor's registers, their unit of allocation, and partitions. All chips have these numbers. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
 /* One row for each compute capability, as 10·major + minor. The next two numbers are the most resident warps

@@ -25,7 +25,7 @@ struct mm_matrix {
 
 struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data);
 
-/* Returns the bytes of rows·ld elements. The caller has checked that they do not overflow. */
+/* Returns the bytes of rows·ld elements. The caller has checked that this number does not overflow. */
 size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
 /* The limits of a request. 0 is a limit, and does not mean unlimited. */

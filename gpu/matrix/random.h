@@ -39,7 +39,7 @@ MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
 }
 
 /* Returns element `index`, uniform in (-1, 1). Elements are odd multiples of 2^-24, which float32 represents
- * exactly. They are never 0, because a factor of 0 would hide errors. */
+ * exactly. An element is never 0, because a factor of 0 would hide errors. */
 MM_HOST_AND_DEVICE float mm_random_element(uint64_t seed, size_t index) {
     const int32_t odd = (int32_t)(mm_random_bits(seed, index) >> 39) | 1; /* less than 2^25 */
     return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;

@@ -16,8 +16,8 @@ static void write_rate(double *rate, double value) {
 }
 
 /* Returns a kernel's work, to which the time is about proportional: operations of a product, or bytes of a
- * transposition. The work of a product is not its bytes, because thin products have more bytes for each
- * operation than other products. */
+ * transposition. Bytes do not measure products, because thin products have more bytes for each operation than
+ * other products. */
 static double work_of(const struct mm_variant *variant, const struct mm_product *product) {
     return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
@@ -32,8 +32,8 @@ static size_t row_of(const struct mm_device *device, const struct mm_variant *va
  * interrupted, its rate would forecast hours for a large job. Later, any faster job improves the rate. */
 enum { FIRST_NS_MIN = 50000, FIRST_WORK_MIN = 1000000 };
 
-/* If the first job takes this many times the assumed time, it was interrupted or has an unusual shape. Its
- * rate is ignored, because by this rate the service would reject all large jobs. */
+/* If the first job takes this many times the assumed time, it was interrupted or has an unusual shape. The
+ * job's rate is ignored, because by this rate the service would reject all large jobs. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
 /* Updates a rate, and returns whether it changed. assumed_ns is the job's time by the assumed rate, or 0 if
@@ -166,8 +166,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* mm_forecast_kernel_ns would forecast too much here. It assumes a minimum size of C for each launch, but
-     * several jobs can share one launch. */
+    /* mm_forecast_kernel_ns would forecast too much here. That function assumes a minimum size of C for each
+     * launch, but several jobs can share one launch. */
     return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -215,7 +215,7 @@ class Transport:
         """Returns an idle connection, or a new one that is not connected yet."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork, connections belong to the parent. The child can close them without sending data.
+            # After a fork, the child can close the parent's connections without sending data.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()

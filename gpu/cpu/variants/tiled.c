@@ -3,7 +3,7 @@
  * times, so the matrices are read only 1/TILE as often. The inner loop reads rows that stay in the L1 cache,
  * and can be vectorized by the compiler. Copying also converts elements to the type of the sums.
  *
- * The cost is the copying and the space: with TILE 32 and elements of 4 bytes, three squares need 12 KiB of
+ * The cost is the copying and the space. With TILE 32 and elements of 4 bytes, three squares need 12 KiB of
  * the stack, a quarter of a usual L1 cache. There are no barriers, because one thread does everything. */
 #include "gpu/cpu/variants.h"
 #include "gpu/matrix/sums.h"

@@ -1,11 +1,11 @@
-/* The CPU's transpositions. They copy elements as unsigned integers, so they need one function for each size.
+/* The CPU's transpositions. Elements are copied as unsigned integers, so each size has one function.
  *
  * `naive` writes C row by row. Each read is in another row of A, and therefore in another cache line. If a
  * column has more lines than the cache holds, each element costs a line from memory.
  *
  * `shared` reads a square of 32×32 elements of A row by row into a small array, and writes it row by row to
- * C. Both matrices are accessed along their cache lines. Only the array, which stays in the L1 cache, is
- * accessed down its columns. The cost is the copying. */
+ * C. A and C are accessed along their cache lines. Only the array, which stays in the L1 cache, is accessed
+ * down its columns. The cost is the copying. */
 #include "gpu/cpu/variants.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* If A is stored column by column, memory already contains the transpose. Then this only copies rows. */
+/* If A is stored column by column, memory already contains the transpose. In that case, only copies rows. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

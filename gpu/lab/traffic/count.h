@@ -1,6 +1,6 @@
 /* Counts the memory accesses of a kernel's warps. A kernel reads a stored matrix in rectangles, and the
  * threads of a block divide each rectangle in the same way. Many rectangles have equal costs. The model
- * computes each such cost once (gpu/lab/access.h), and multiplies it.
+ * computes each of the costs once (gpu/lab/access.h), and multiplies the cost by the number of rectangles.
  *
  * The counts match the compiled kernels (cuobjdump -sass, compute capability 9.0). Matrices begin at
  * multiples of 32 bytes, as in device memory. Any thread may call these functions. No pointer may be NULL. */

@@ -1,5 +1,5 @@
 /* Models of the kernels for lessons. A model computes the memory accesses of one run from the addresses that
- * the warps use. Models need no GPU, so a build without CUDA has them too. */
+ * the warps use. Models need no GPU, so a build without CUDA has the models too. */
 #pragma once
 
 #include "gpu/lab/traffic/traffic.h"

@@ -22,8 +22,8 @@ static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passe
     mm_count_shared(traffic, passes, offsets, (unsigned)bytes, times);
 }
 
-/* Both matrices are accessed along their rows. The last warp of a row may have fewer active lanes. Warps
- * write along rows of the tile, and read down its columns. */
+/* A and C are accessed along their rows. The last warp of a row may have fewer active lanes. Warps write
+ * along rows of the tile, and read down columns of the tile. */
 static bool count_by_tile(const struct mm_product *product, unsigned padding, struct mm_traffic *traffic) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
     const size_t pitch = (MM_WARP_LANES + padding) * bytes;
