@@ -127,7 +127,7 @@ static double decode_jansson(struct bench *bench) {
     return (now_ns() - start) / (double)(2 * count);
 }
 
-/* The reply contains a's elements as the product. */
+/* Measures the service's encoder. The reply contains a's elements instead of a real product. */
 static double encode(struct bench *bench) {
     static const struct mm_variant variant = {.name = "blas"};
     static const struct mm_backend backend = {.name = "cpu"};

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* One row of a table, as a constant of an enum. */
+/* Turns a row of a table into a constant of an enum. */
 #define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,

@@ -24,7 +24,7 @@ enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX 
 
 enum stage { RECEIVING, WORKING };
 
-/* A request, in the worker's list. */
+/* A request. Waiting requests form the worker's list. */
 struct exchange {
     struct MHD_Connection *connection;
     struct exchange *next;

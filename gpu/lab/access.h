@@ -113,10 +113,10 @@ struct mm_access_time {
 };
 
 struct mm_memory_speed {
-    double shared_latency_cycles;   /* shared memory, linear, words of 4 bytes */
+    double shared_latency_cycles;   /* shared memory, pattern linear, words of 4 bytes */
     double cache_latency_cycles;    /* global memory in the L2 cache */
     double global_latency_cycles;   /* global memory outside the L2 cache */
-    double shared_bytes_per_second; /* all multiprocessors together, linear */
+    double shared_bytes_per_second; /* all multiprocessors together, pattern linear */
     double global_bytes_per_second; /* all multiprocessors together, outside the L2 cache */
 };
 

@@ -42,7 +42,7 @@ const unsigned *mm_occupancy_capabilities(void) {
     return capabilities;
 }
 
-/* A warp has all registers in one partition, and the warps of all blocks are distributed over the
+/* The registers of a warp are all in one partition. The warps of all blocks are distributed over the
  * partitions. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
     const unsigned each =

@@ -58,7 +58,7 @@ enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* True for floating-point types, false for integers and bool. */
+/* Returns true for floating-point types, and false for integers and bool. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
 /* All members are 0 for integer types. */

@@ -9,7 +9,7 @@ struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols) {
     return (struct mm_shape){.rank = 2, .dims = {rows, cols}};
 }
 
-/* The number of dimensions before the last two. */
+/* Returns the number of dimensions before the last two. */
 static unsigned stack_rank(const struct mm_shape *shape) {
     return shape->rank > 2 ? shape->rank - 2 : 0;
 }
@@ -52,8 +52,7 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
-/* If the limit is SIZE_MAX, the matrix may be in host memory or in device memory, so the error names both
- * limits. */
+/* If the limit is SIZE_MAX, the matrix may be in host or device memory, so the error names both limits. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
     if (limit == SIZE_MAX)
         mm_fail_field(error, MM_TOO_LARGE, field,

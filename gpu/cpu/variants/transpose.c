@@ -66,7 +66,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* If A is stored column by column, memory already contains the transpose. In that case, only copies rows. */
+/* Only copies rows if A is stored column by column, because memory then already has the transpose. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

@@ -30,7 +30,7 @@ __BEGIN_DECLS
 
 enum mm_traffic_figure { MM_TRAFFIC_TABLE(MM_CONSTANT) MM_TRAFFIC_COUNT };
 
-/* The name in the API, and the name for people. Static strings. */
+/* Return the name in the API, and the name for people. Both are static strings. */
 const char *mm_traffic_name(enum mm_traffic_figure figure);
 const char *mm_traffic_title(enum mm_traffic_figure figure);
 
