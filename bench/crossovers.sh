@@ -11,8 +11,8 @@ depths='64 128 192 256 384 512 768 1024 2048 4096'
 wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
-# Flat products M K N, whose C has few rows and many columns. Shapes that are clearly far from a crossover are
-# left out.
+# Prints M K N of flat products, whose C has few rows and many columns. Omits shapes for which one variant is
+# clearly faster.
 flat_shapes() {
     for narrow in $narrows; do
         for depth in $depths; do
@@ -30,8 +30,9 @@ cubic_shapes() {
     done
 }
 
-# Prints the table for the times in the CSV file. An entry is the least width from which fp32_tensor stays
-# faster, or 0 if there is none. MM_CUDA_SIMT_EDGE is the edge from which simt stays 5% faster than the tiles.
+# Prints the table for the times in the CSV file. An entry is the least width of C from which fp32_tensor is
+# always faster than simt. The entry is 0 if there is no such width. MM_CUDA_SIMT_EDGE is the least edge from
+# which simt is always 5% faster than the tiled variants.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
@@ -121,7 +122,7 @@ run() {
     for variant in tiled_16 tiled_async simt fp32_tensor; do
         passed="$passed --variant $variant"
     done
-    # Each line is a shape and is split into words. The tiles do not run flat shapes.
+    # The shapes are split into words. The tiled variants run only cubes.
     # shellcheck disable=SC2046,SC2086
     "$build/tests/kernels/kernels" $passed $(cubic_shapes | sed 's/^/--time /') >"$report.log"
     mv "$report.csv" "$report.cubes"

@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-/* realloc that ends the process if memory runs out. The caller owns the result. */
+/* Calls realloc, and ends the process if memory runs out. The caller owns the result. */
 void *mm_load_resize(void *memory, size_t bytes);

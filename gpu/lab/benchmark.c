@@ -108,7 +108,7 @@ enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *reques
                          row_count, request->repeats, work, limits->flops_max);
 }
 
-/* The offsets of B and C in a set of matrices. */
+/* Return the offsets of B and C in a set, which consists of one A, one B and one C. */
 static size_t b_offset(const struct mm_product *product) {
     return mm_size_round_up(mm_matrix_bytes(&product->a), ALIGNMENT);
 }
@@ -157,7 +157,7 @@ static void fail_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Prepares the check of random operands. */
+/* Prepares the check of a product of random operands. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
@@ -261,8 +261,8 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Returns how often elements of an operand (rows × depth) are loaded. Each strip of C, `tile` wide, loads
- * the whole operand. */
+/* Returns how many elements of an operand (rows × depth) are loaded. C is divided into strips, `tile` wide,
+ * and each strip loads the whole operand. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }

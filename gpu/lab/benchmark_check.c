@@ -1,5 +1,5 @@
-/* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
- * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
+/* Checks the first result of a row. All of C is overwritten before the run, and is read back in parts after
+ * the run. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
  * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h.
  * A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
@@ -31,8 +31,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* A single NaN makes the whole projection NaN, and the residual of its row infinite. Types without NaN get
- * random bits. Transpositions get them too, because the elements of A may be NaN. */
+/* Fills C with NaN, because the check finds a single NaN. Uses random bits if the type has no NaN, and for a
+ * transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -92,7 +92,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Sets max_error to the largest error of the sample, or to NAN if zeros would also be within the bound. */
+/* Sets max_error to the largest error of the sample, or to NAN if a C of zeros would also pass. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;

@@ -1,5 +1,5 @@
 /* Rounds sums of a product to nearest even, and stores them as elements of C. There is one function for each
- * type of sums (mm_dtype_sum). For C and for CUDA; any thread. */
+ * type of sums (mm_dtype_sum). For host and device code; any thread. */
 #pragma once
 
 #include "gpu/matrix/dtype.h"

@@ -15,9 +15,9 @@ const char *mm_op_name(enum mm_op op);
 
 /* Describes which operands each product of a stack uses. The view of A contains a_count matrices, one below
  * another. The view of B contains b_count matrices, and the view of C contains `count`. Product i writes
- * matrix i of C. From one product to the next along dimension d, the index of A's matrix grows by
- * a_steps[d], and the index of B's matrix by b_steps[d]. If a step is 0, all products along the dimension
- * use one operand. */
+ * matrix i of C. Along dimension d, the next product uses the matrix of A whose index is a_steps[d] larger,
+ * and the matrix of B whose index is b_steps[d] larger. If a step is 0, all products along the dimension use
+ * the same matrix. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
@@ -36,12 +36,12 @@ enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 }; /* a, b and c */
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
  * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
- * transposition usually has transpose_a set. If it is not set, A is stored column by column, and a copy of
- * A's memory is the result.
+ * transposition usually has transpose_a set. If transpose_a is not set, A is stored column by column, and a
+ * copy of A's memory is the result.
  *
  * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results, or A's
- * type in a transposition. C overlaps neither operand. Kernels get this struct by value, and write no
- * element outside C's m×n. */
+ * type in a transposition. C does not overlap A or B. Kernels get this struct by value, and write no element
+ * outside C's m×n. */
 struct mm_product {
     size_t m;
     size_t n;
