@@ -1,5 +1,5 @@
 /* --healthcheck: sends GET /healthz to a running server, so a container can check itself without curl. Uses
- * TLS if options->tls_cert is given, but does not read that file. Only main calls it. */
+ * TLS if options->tls_cert is given, but does not read that file. Only main may call it. */
 #pragma once
 
 #include "server/options.h"

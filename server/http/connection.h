@@ -97,7 +97,7 @@ bool mm_connection_has_unread(const struct mm_connection *connection);
 bool mm_connection_all_quiet(struct mm_server *server);
 
 /* Enlarges the socket's receive buffer to 2 MiB. The system often chooses a smaller one; then the client
- * spends more than half of the time waiting for the TCP window. The connection's thread calls it. */
+ * spends more than half of the time waiting for the TCP window. Call it on the connection's thread. */
 void mm_connection_widen(struct mm_connection *connection);
 
 /* Ends the receiving side, so the connection's thread closes it. Call it with server->mutex held. */

@@ -1,4 +1,4 @@
-/* The HTTP server: the listening socket, and all its threads. Only main calls these functions. */
+/* The HTTP server: the listening socket, and all its threads. Only main may call these functions. */
 #pragma once
 
 #include "server/server.h"

@@ -1,5 +1,5 @@
 /* Replies through MHD. Each function queues one reply and moves the request to MM_SENDING. On failure it sets
- * request->error and leaves the state unchanged. The connection's thread calls these functions. */
+ * request->error and leaves the state unchanged. Call these functions on the connection's thread. */
 #pragma once
 
 #include "api/embedded.h"

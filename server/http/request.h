@@ -74,13 +74,13 @@ void mm_request_completed(void *server, struct MHD_Connection *connection, void 
                           enum MHD_RequestTerminationCode why);
 
 /* Joins the values of all headers of this name with commas (RFC 9110, 5.3). *is_cut: not all values fit. NULL
- * if there is no such header. The connection's thread calls it. */
+ * if there is no such header. Call it on the connection's thread. */
 enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
 
-/* Joins all Accept headers with commas, up to MM_ACCEPT_BYTES; NULL if there is none. For the connection's
- * thread. */
+/* Joins all Accept headers with commas, up to MM_ACCEPT_BYTES; NULL if there is none. Call it on the
+ * connection's thread. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread may call it. A waiting request can stop waiting at any time unless server->mutex is held. */
@@ -143,16 +143,16 @@ bool mm_request_wait_for_memory(struct mm_request *request);
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
 
 /* Suspends the connection, and lets the worker pool run the route's decoding. After the wait MHD calls the
- * handler again, to answer or with request->error set. The connection's thread calls it. */
+ * handler again, to answer or with request->error set. Call it on the connection's thread. */
 void mm_request_decode_on_pool(struct mm_request *request);
 
 /* Suspends the connection of a request without a job, and lets the worker pool run the route's encoding.
- * After the wait MHD calls the handler again, to answer or with request->error set. For the connection's
- * thread. */
+ * After the wait MHD calls the handler again, to answer or with request->error set. Call it on the
+ * connection's thread. */
 void mm_request_encode_on_pool(struct mm_request *request);
 
 /* Suspends the connection, and submits request->work, which must be prepared (gpu/queue/queue.h). After the
- * wait MHD calls the handler again. The connection's thread calls it. */
+ * wait MHD calls the handler again. Call it on the connection's thread. */
 void mm_request_submit(struct mm_request *request);
 
 /* Ends a request's wait early. `error` is the reply; NULL if the client has disconnected, and the connection

@@ -33,12 +33,12 @@ struct mm_route_state {
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
     /* Decides whether to stream a body, and then changes upload.mode. Called with the buffered bytes and each
-     * next chunk while the mode is MM_UPLOAD_UNDECIDED. Sets request->error on failure. The connection's
-     * thread calls it. */
+     * next chunk while the mode is MM_UPLOAD_UNDECIDED. Sets request->error on failure. Call it on the
+     * connection's thread. */
     void (*decide_to_stream)(struct mm_request *request, const char *chunk, size_t bytes);
 
     /* Processes the buffered bytes of a streamed body, MM_UPLOAD_CHUNK_BYTES each time; `complete` processes
-     * the last ones. The status is also in request->error. The connection's thread calls it. */
+     * the last ones. The status is also in request->error. Call it on the connection's thread. */
     enum mm_status (*stream)(struct mm_request *request);
 
     /* Whether the store gave a streamed body's space to other requests; *error is then set. Called with
@@ -89,7 +89,7 @@ const struct mm_problem_form *mm_route_problems(const char *path);
 void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]);
 
 /* Sets request->route by request->path. Sets request->error to MM_NOT_FOUND if there is no route or an option
- * switches it off, or to MM_METHOD_NOT_ALLOWED. The connection's thread calls it. */
+ * switches it off, or to MM_METHOD_NOT_ALLOWED. Call it on the connection's thread. */
 enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* Labels for metrics and the log: the paths of the table, and "other" for all other paths, because clients

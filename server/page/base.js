@@ -64,7 +64,7 @@ export async function call(path, { method = 'GET', body, type, accept, signal, q
     if (response.ok || any) return response;
     const text = await response.text();
     let problem = {};
-    try { problem = JSON.parse(text); } catch { /* a proxy's page */ }
+    try { problem = JSON.parse(text); } catch { /* not JSON, perhaps a proxy's page */ }
     throw new Problem(response.status, problem);
   }
 }
