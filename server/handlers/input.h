@@ -21,8 +21,7 @@ struct mm_input {
  * large, then malformed, then an unknown matrix. Of equal errors it gets the first. */
 enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values);
 
-/* Checks the Content-Type, the query and the body's length. The decoder must be known. Sets
- * request->error. */
+/* Checks Content-Type, query and body length. Call it once the decoder is known. Sets request->error. */
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes);
 
 /* Starts to decode the body while it arrives, if the decoder can do this. */

@@ -191,7 +191,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     return mm_operation_answer(request);
 }
 
-/* Lets an encoder call share_with_pool. */
+/* Lets the encoder use idle threads of the worker pool. */
 struct pool_helpers {
     struct mm_helpers head; /* must be first, because share_with_pool casts it */
     struct mm_pool *pool;

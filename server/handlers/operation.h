@@ -6,7 +6,7 @@
 #include "api/call.h"
 #include "server/handlers/input.h"
 
-/* In MM_DECODING, MM_QUEUED and MM_ENCODING, only the thread that works on the request may access it. */
+/* In MM_DECODING, MM_QUEUED and MM_ENCODING, only the thread that works on the request may use it. */
 struct mm_operation {
     struct mm_call call;
     struct mm_input input;               /* input.operands points to call.operands */
@@ -40,8 +40,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request);
  * sets request->error to MM_PRECONDITION_FAILED or MM_BAD_REQUEST. */
 enum mm_status mm_operation_check_out(struct mm_request *request);
 
-/* Reserves space in the store. Fails with MM_BAD_REQUEST, MM_STORE_FULL or, without a store,
- * MM_UNSUPPORTED. */
+/* Reserves space in the store. Errors: MM_BAD_REQUEST, MM_STORE_FULL; MM_UNSUPPORTED without a store. */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
 /* Stores the encoded result, which the store owns afterwards. Call it once the reply is encoded. Fails with
@@ -58,7 +57,7 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
  * Sets request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
-/* The deadline by the client's timeout. A timeout in the body counts only after decoding. */
+/* Returns the deadline that the client's timeout sets. A timeout in the body counts only after decoding. */
 uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 
 /* Fails with MM_TOO_LARGE if the memory for `verify` can never fit beside the matrices. */
