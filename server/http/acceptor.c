@@ -1,5 +1,4 @@
-/* Each open connection has a slot, whose index is its descriptor. The slot names the thread and the
- * address. */
+/* Each open connection has a slot with its thread and its address. The index is the descriptor. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"

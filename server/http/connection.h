@@ -6,8 +6,8 @@
  *   HANDLED  a thread checks, processes or answers the request; the sweep must not end the connection
  *   CUT      the connection was ended early; bytes that still arrive are dropped
  *
- * The thread that moves a connection from HEAD or BODY to another phase may then use the connection alone.
- * This is the connection's thread or the sweep. */
+ * A thread that moves a connection out of HEAD or BODY gets exclusive use of the connection. Only the
+ * connection's thread and the sweep do that. */
 #pragma once
 
 #include "server/http/headers.h"

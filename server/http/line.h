@@ -1,5 +1,5 @@
-/* The line: requests that wait for memory of the budget, and how the server gets memory for the first of
- * them. A request reserves memory in steps:
+/* Lines of requests that wait for memory of the budget, and how the server gets memory for the first request
+ * of each line. A request reserves memory in steps:
  *
  *   head ──► first step ──► later steps ──► last step ──► job ──► reply
  *            all memory     doubles the     operands,
@@ -7,14 +7,14 @@
  *            small, else    by 64 KiB to    check, text
  *            64 KiB         2 MiB
  *
- * If a step does not fit, the request waits. There are two lines of waiting requests: one for small requests,
- * which have a sixteenth of the budget for themselves, and one for all other requests. In each line, requests
- * that already have memory come before requests without memory. Otherwise the oldest request comes first.
- * Only the first request of a line gets memory. If it does not fit, mm_line_look does this:
+ * If a step does not fit, the request waits. There are two lines: one for small requests, which have a
+ * sixteenth of the budget for themselves, and one for all other requests. In each line, requests that already
+ * have memory come before requests without memory. Otherwise the oldest request comes first. Only the first
+ * request of a line gets memory. If its step does not fit, mm_line_look does this:
  *
  *   1. Requests that have waited for --memory-wait-ms are answered with 429.
- *   2. Uploads and replies that are too slow (pace.h) are ended, and those with most memory first.
- *   3. If waiting requests hold what the first needs, the one that arrived last is answered with 429.
+ *   2. Uploads and replies that are too slow (pace.h) are ended, beginning with those that free most memory.
+ *   3. If waiting requests hold what the first needs, the request that arrived last is answered with 429.
  *
  * server->mutex guards the lines, and struct mm_place of each request. */
 #pragma once
@@ -51,6 +51,6 @@ void mm_line_leave(struct mm_request *request);
 /* Gives free memory to waiting requests. Call it after a release, on any thread, with no mutex held. */
 void mm_line_serve(struct mm_server *server);
 
-/* Gives memory to waiting requests, and frees memory for the first ones as described at the top of this file.
- * Only the sweep's thread may call it, with no mutex held. */
+/* Gives memory to waiting requests, and frees memory for the first request of each line (see the top of this
+ * file). Only the sweep's thread may call it, with no mutex held. */
 void mm_line_look(struct mm_server *server, uint64_t now_ns);

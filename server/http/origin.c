@@ -30,7 +30,7 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Splits the value of a header. It may end with spaces, but not begin with them. */
+/* Splits the value of a header. The value may end with spaces, but not begin with spaces. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
     return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Calls that several threads share. The thread that waits for them owns it. The pool's mutex guards it. */
+/* Calls to share between threads. The waiting thread owns this struct, and the pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds a header. If memory runs out, destroys the response, because it would be wrong without the header. */
+/* Adds a header. If memory runs out, destroys the response, which would be wrong without the header. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
     if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
         return;
@@ -76,7 +76,7 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
-/* Copies nothing. Uses a vector, because MHD's buffers cannot be constant. */
+/* Avoids a copy. Uses a vector, because MHD takes constant data only in vectors. */
 static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
     return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
@@ -243,7 +243,7 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* Writes a member of a dictionary (RFC 9651). Uses a string, because RFC 9651 allows numbers few digits. */
+/* Writes a member of a dictionary (RFC 9651), as a string, because RFC 9651 gives numbers too few digits. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);

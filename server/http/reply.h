@@ -13,7 +13,7 @@ enum MHD_Result mm_reply_problem(struct mm_request *request);
 enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a long text of this media type. Takes ownership of the malloc'ed text; NULL means out of
- * memory. The text counts in the memory budget until it is sent, so it can fail with MM_BUSY. */
+ * memory. The text counts in the memory budget until it is sent, so the function can fail with MM_BUSY. */
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type);
 
 /* Queues a 200 with a text of this media type, without copying it. The text must outlive all replies. */
