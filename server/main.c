@@ -142,7 +142,7 @@ static bool open_engine(struct mm_server *server) {
 
 /* The main thread checks for signals every LOOK_MS. A second stop signal ends the process at once. Blocked
  * signals would not work, because a thread that a library starts before main would not block them. Handlers
- * run on any thread, so access these counters only by __atomic. */
+ * run on any thread, so access these variables only by __atomic. */
 static int stop_signals;
 static int reload_asked;
 

@@ -54,8 +54,8 @@ size_t mm_tls_send(void *session, const void *data, size_t bytes);
 /* Tells the client that the server will send nothing more. Only the session's own thread may call it. */
 void mm_tls_end(void *session);
 
-/* Sends `request` through TLS on a connected, blocking socket, and reads the whole reply as text, at most
- * reply_size - 1 bytes. The health check is the client. It does not verify the server's certificate, so send
- * nothing secret. On failure it returns false and sets errno: EPROTO if the server does not speak TLS,
+/* For the health check: sends `request` through TLS on a connected, blocking socket, and reads the whole
+ * reply as text, at most reply_size - 1 bytes. It does not verify the server's certificate, so send nothing
+ * secret. On failure it returns false and sets errno: EPROTO if the server does not speak TLS,
  * EPROTONOSUPPORT if this build has no TLS. Any thread may call it. */
 bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size);

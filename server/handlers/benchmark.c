@@ -14,7 +14,7 @@ struct mm_benchmark_run {
     bool is_the_one; /* true while this request has set server->benchmarking */
     struct mm_references references;
     struct mm_benchmark *benchmark; /* NULL if the request is a probe */
-    struct mm_probe *probe;         /* else a probe of memory accesses */
+    struct mm_probe *probe;         /* NULL if the request is not a probe */
     struct mm_task task;            /* the running task, or the next one */
 };
 

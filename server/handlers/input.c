@@ -70,7 +70,7 @@ bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input)
     input->content_type = type;
     if (!decodes_long(request, input))
         return false;
-    free(input->copied_type); /* from before a wait for memory */
+    free(input->copied_type); /* set if the request has waited for memory */
     input->copied_type = type == NULL ? NULL : strdup(type);
     if (type != NULL && input->copied_type == NULL)
         return false;

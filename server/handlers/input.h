@@ -30,8 +30,8 @@ void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 /* Hands a complete body to the worker pool if decoding takes long. Then the request waits: returns true. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
-/* Decodes the complete body into the operands. After MM_BUSY, memory is short, and the caller may try again.
- * Runs on the connection's thread or on the worker pool. */
+/* Decodes the complete body into the operands. MM_BUSY means that memory is short; then the caller can try
+ * again. Runs on the connection's thread or on the worker pool. */
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error);
 
 /* Frees copied_type, but not the operands. */

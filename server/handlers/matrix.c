@@ -78,7 +78,7 @@ struct get {
     struct mm_reduction reduction;
     struct mm_reduction_progress reduced; /* how much of the part `reduction` covers */
     bool is_encoded;
-    size_t text_bytes; /* limit of the reply's text; 0: the reply is binary */
+    size_t text_bytes; /* maximal length of the reply's text; 0: the reply is binary */
     struct mm_reply_body reply;
 };
 
@@ -166,8 +166,8 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether to leave the body unmade for a HEAD or a 304. MHD keeps the connection open only if the reply's
- * length is known. So short texts are made. For elements the length is known without making them. */
+/* Whether to skip making the body of a reply to HEAD or of a 304. MHD keeps the connection open only if the
+ * reply's length is known. So short texts are made. The length of elements is known without making them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }

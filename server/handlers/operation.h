@@ -6,7 +6,7 @@
 #include "api/call.h"
 #include "server/handlers/input.h"
 
-/* In MM_DECODING, MM_QUEUED and MM_ENCODING, only the thread that works on the request may use it. */
+/* In MM_DECODING, MM_QUEUED and MM_ENCODING, only the thread that works on the request may use the struct. */
 struct mm_operation {
     struct mm_call call;
     struct mm_input input;               /* input.operands points to call.operands */
@@ -21,7 +21,7 @@ struct mm_operation {
     bool is_conditional;                 /* there is an If-Match or If-None-Match header */
     char expected_etag[MM_ETAG_MAX + 1]; /* tag of the value to replace; "": no value */
     size_t result_bytes;
-    size_t reply_bytes;         /* limit of the reply's text; 0: the reply is binary */
+    size_t reply_bytes;         /* maximal length of the reply's text; 0: the reply is binary */
     struct mm_buffer scratch;   /* operands made by the host, then data of the check */
     struct mm_buffer result;    /* the result, if `out` stores it later */
     struct mm_buffer output;    /* the reply's text, then the result or a part of it */

@@ -5,7 +5,7 @@
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 
-/* Bodies up to this size are received before the product is checked, because that costs less. */
+/* Bodies up to this size are received first, because receiving them costs less than checking the product. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {

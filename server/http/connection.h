@@ -87,7 +87,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection, const st
  * on this thread, with no mutex held, if MHD does not read from the connection any more. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on, and lists it first. Call it with server->mutex held. */
+/* Marks the connection as idle from now on, and moves it to the front. Call it with server->mutex held. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Whether the socket has bytes that no thread has read. Call it with server->mutex held. */

@@ -1,7 +1,7 @@
 /* Keeps the headers that the server uses, passes all headers to the guard, and checks that the headers follow
  * each other in memory without a gap. libmicrohttpd 0.9 parses a head in place and overwrites colons and line
- * ends with zeros. A gap means that it joined a folded line to a name, stopped at a zero byte, or took an
- * empty name for the end of the head. Since version 1.0 it handles the first and refuses the others. */
+ * ends with zeros. A gap means that libmicrohttpd joined a folded line to a name, stopped at a zero byte, or
+ * took an empty name for the end of the head. Version 1.0 handles folded lines and refuses the rest. */
 #include "server/http/head.h"
 
 #include "server/http/guard.h"

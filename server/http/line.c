@@ -94,7 +94,7 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     return true;
 }
 
-/* Resets the connection of a slow reply. Its memory is free once the connection's thread notices this. */
+/* Resets the connection of a slow reply. The reply's memory is free once the connection's thread notices. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
     mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else the next call would drop it again */
     mm_connection_drop(request->peer);
@@ -174,7 +174,7 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* Bytes that the first request lacks in a part. A reservation in the other part does not count. */
+/* Bytes that the first request lacks in a part of the budget. A reservation in another part does not help. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
@@ -205,7 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* What waiting requests except the first hold of a part of the budget, and which of them arrived last. */
+/* Memory of a budget part that all waiting requests but the first hold, and the latest of these requests. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;

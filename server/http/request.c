@@ -268,7 +268,7 @@ static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed,
         mm_request_refuse_unread(request);
         return MHD_YES;
     }
-    request->closes = true; /* MHD does that if the reply comes in its first callback */
+    request->closes = true; /* MHD closes the connection if the reply comes so early */
     return mm_reply_problem(request);
 }
 

@@ -76,7 +76,7 @@ struct mm_route {
     const char *(*switched_off)(const struct mm_options *options);
 };
 
-/* Returns the bytes of the largest state of a route (route->state->bytes). */
+/* Returns the size of the largest state of a route (route->state->bytes). */
 size_t mm_route_state_bytes_max(void);
 
 /* Returns the path within a request target, which may be a whole URL (RFC 9112, 3.2.2). */

@@ -121,8 +121,8 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
         mm_pace_look(&request->pace, bytes, mm_upload_byte_ns(request), now_ns);
 }
 
-/* Records the pace of a client that reads its reply, for which it has --timeout-ms. Time in which it has read
- * all bytes that were sent does not count, because then the server is slow. */
+/* Records the pace of a client that reads a reply, which may take --timeout-ms. Time does not count while the
+ * client has read all sent bytes, because the server is slow then. */
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);

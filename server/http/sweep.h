@@ -1,4 +1,4 @@
-/* The sweep: a thread that checks all connections ten times a second for three conditions without an event: a
+/* The sweep: a thread that checks all connections ten times a second. It finds what no event reports: a
  * client that left while its connection was suspended, a missed deadline, and a slow client. */
 #pragma once
 

@@ -74,9 +74,9 @@ struct ends {
     struct mm_resumed freed; /* shares the link `resumed` with the first list */
 };
 
-/* Ends the work on a request, after the worker pool or the queue has finished. If the request waits, it
- * continues, with `error` unless that is NULL. If it was abandoned, it is freed unless its connection still
- * uses it. Call it with server->mutex held. */
+/* Ends the work on a request, after the worker pool or the queue has finished. A waiting request continues,
+ * with `error` if that is not NULL. An abandoned request is freed, unless its connection still uses it. Call
+ * it with server->mutex held. */
 static void end_work(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
     request->is_worked_on = false;
     if (mm_request_waits(request)) {
