@@ -319,7 +319,7 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
     return set(options, option, source, text, error);
 }
 
-/* Sets max_kernel_ms far below --watchdog-ms, because the watchdog treats longer kernels as hung. */
+/* Sets max_kernel_ms below half of --watchdog-ms, because the watchdog treats longer kernels as hung. */
 static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
@@ -413,7 +413,7 @@ static void print_value(const struct mm_options *options, const struct option *o
     case NUMBER:
     case SIZE:
         number = *(const uint64_t *)at;
-        if (number >= option->min && number <= option->max) /* else the machine decides */
+        if (number >= option->min && number <= option->max) /* otherwise the value depends on the machine */
             fprintf(out, "%" PRIu64, number);
         break;
     case DEVICES:

@@ -37,7 +37,7 @@ struct mm_server {
     /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
      * no accepted request, every later request sees that `draining` is 1. */
     int draining;    /* 1 once the process is stopping */
-    size_t accepted; /* requests from their first callback of MHD until they are refused or end */
+    size_t accepted; /* requests from MHD's first callback until refused or ended */
 
     int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
 

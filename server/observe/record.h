@@ -48,8 +48,8 @@ struct mm_record {
 /* Begins the record once the head is read. Call it on the connection's thread. */
 void mm_record_begin(struct mm_request *request, const char *method);
 
-/* Records that the request was cancelled in this stage. The connection's thread calls it, or another thread
- * that holds server->mutex. */
+/* Records that the request was cancelled in this stage. Call it on the connection's thread, or on another
+ * thread with server->mutex held. */
 void mm_record_cancel(struct mm_record *record, unsigned stage);
 
 /* Records that the error was sent without MHD, with out_bytes of its body. Only the thread that has moved the
