@@ -10,8 +10,8 @@ const char *mm_matrix_name(const struct mm_request *request);
 /* Checks the name in the path, and records `op` for the metrics. On failure sets request->error. */
 enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op);
 
-/* Checks the headers If-Match and If-None-Match against the current value of `name`. Sets *is_there if the
- * name has a value, and `etag` to the value's tag or to "". Fails with MM_PRECONDITION_FAILED, or with
+/* Checks the headers If-Match and If-None-Match against the current value of `name`. *is_there tells whether
+ * the name has a value, and `etag` is the value's tag or "". Fails with MM_PRECONDITION_FAILED, or with
  * MM_BAD_REQUEST if a header cannot be read. Pass *expected on to mm_store_put or mm_store_remove: it is
  * `etag`, or NULL if the request has no conditions. */
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,

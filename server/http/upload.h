@@ -36,7 +36,7 @@ struct mm_upload {
     size_t streamed_bytes;   /* bytes passed to the route, so no longer in `body` */
     size_t dropped_bytes;
 
-    /* Decodes the body while it arrives. `reading` is owned, and NULL if the body is not decoded yet. */
+    /* Decodes the body while it arrives. `reading` is owned, and NULL while nothing decodes. */
     const struct mm_body_reader *reader;
     void *reading;
 };

@@ -28,8 +28,8 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
 
 /* Checks a request that has failed with MM_BUSY and needs error->needed_bytes more. If a wait cannot help,
  * changes the error: to MM_TOO_LARGE if the budget is too small, or to MM_BUSY without needed_bytes if stored
- * matrices use the memory. Small requests wait even then, because stored matrices do not use their part of
- * the budget. */
+ * matrices use the memory. Small requests wait even then, because stored matrices do not use the part of the
+ * budget for small requests. */
 static void check_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
     const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
