@@ -13,7 +13,7 @@ struct mm_process {
     uint64_t descriptors_max;
 };
 
-/* Fills in *process. It takes longer if more descriptors are open. Any thread may call it. */
+/* Fills in *process. The call takes longer if more descriptors are open. Any thread may call it. */
 void mm_process_look(struct mm_process *process);
 
 /* Returns how many bytes of memory this process may use: the RAM, or less if a control group of this process

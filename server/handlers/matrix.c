@@ -108,7 +108,7 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
-    if (request->value == NULL) /* set already after a wait for memory */
+    if (request->value == NULL) /* not NULL if the request has waited for memory */
         acquire_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);

@@ -343,7 +343,7 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             return status;
         status = mm_store_put(request->server->store, &put->slot, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
-    } while (status == MM_PRECONDITION_FAILED); /* then the value has changed, so check it again */
+    } while (status == MM_PRECONDITION_FAILED); /* the value has changed meanwhile, so check again */
     if (status == MM_OK)
         put->only_copy = NULL;
     return status;

@@ -262,7 +262,7 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
 
 static void make_reply(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffer view = {.data = operation->job.product.c.data}; /* not owned */
+    struct mm_buffer view = {.data = operation->job.product.c.data}; /* does not own its memory */
     if (operation->job.part != NULL)
         view.data = select_part(operation);
     release_operands(request);

@@ -29,7 +29,7 @@ struct mm_operation {
     struct mm_job job;
     bool is_encoded;
     uint64_t decode_ns;
-    uint64_t span_ns[MM_SPAN_COUNT]; /* durations for the reply */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* duration of each stage, for the reply */
 };
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);

@@ -38,7 +38,7 @@ struct mm_connection {
 
     /* server->mutex guards the next three members. */
     TAILQ_ENTRY(mm_connection) listed;
-    uint64_t idle_since_ns; /* when it opened, or its latest request was first seen by the sweep */
+    uint64_t idle_since_ns; /* time of opening, or when the sweep first saw the latest request */
     bool is_closing;
 
     /* With TLS: the bytes for the session, and a last reply that the connection's thread must still send.
@@ -54,7 +54,7 @@ struct mm_connection {
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep first saw the latest request */
     uint64_t head_since_ns;    /* when the sweep saw a part of a head; 0: no part */
-    uint64_t reading_since_ns; /* since when the client's reading is measured; 0: nothing is unread */
+    uint64_t reading_since_ns; /* start of measuring how the client reads; 0: nothing is unread */
     uint64_t read_bytes;       /* bytes read by the client at reading_since_ns */
     unsigned reading_requests; /* value of `requests` at reading_since_ns */
 };

@@ -93,7 +93,8 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* Checks RFC 9112, 6.1. After "chunked" and a space, libmicrohttpd reads until the connection ends. */
+/* Accepts only "chunked" (RFC 9112, 6.1). After "chunked" and a space, libmicrohttpd would read until the
+ * connection ends. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding appears twice; send it once");

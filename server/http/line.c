@@ -122,7 +122,7 @@ static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
-            request->pace.looked_ns >= request->record.replied_ns); /* else `pace` is the upload's */
+            request->pace.looked_ns >= request->record.replied_ns); /* else `pace` describes the upload */
 }
 
 /* How much memory a line's first request gains if `request` ends. Small requests may use the main part of the

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 
 struct authority {
-    const char *host; /* with the brackets of an IPv6 address; without a final dot */
+    const char *host; /* host with the brackets of an IPv6 address, but without a final dot */
     size_t host_bytes;
     unsigned port; /* 0 if no port is given */
 };

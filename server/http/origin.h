@@ -1,6 +1,6 @@
-/* Detects requests that a browser sends for a page of another site. Origin shows the other site. So does
- * Host after DNS rebinding. This file knows neither libmicrohttpd nor routes. Any thread may call these
- * functions. */
+/* Detects requests that a browser sends for a page of another site, by the headers Origin and Host. After DNS
+ * rebinding only Host names the other site. This file knows neither libmicrohttpd nor routes. Any thread may
+ * call these functions. */
 #pragma once
 
 #include "gpu/status.h"

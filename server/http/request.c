@@ -39,7 +39,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
         [MM_OVER] = 0,
     };
     assert(allowed[mm_request_state(request)] & 1u << to);
-    (void)allowed; /* without assertions it is unused */
+    (void)allowed; /* unused if assertions are off */
     __atomic_store_n(&request->state, (int)to, __ATOMIC_RELAXED);
 }
 

@@ -33,8 +33,8 @@ struct mm_request {
     struct mm_server *server;
     struct MHD_Connection *connection;
     struct mm_connection *peer;           /* state of `connection` */
-    const char *headers[MM_HEADER_COUNT]; /* first value of each header, or NULL; MHD's memory */
-    const char *path;                     /* decoded path of the URL; MHD's memory */
+    const char *headers[MM_HEADER_COUNT]; /* first value of each header, or NULL; points to MHD's memory */
+    const char *path;                     /* decoded path of the URL; points to MHD's memory */
     const struct mm_route *route;         /* NULL if no route has this path */
     int state;                            /* enum mm_request_state; __atomic access only */
     bool closes;                          /* the connection closes after the reply */
@@ -45,7 +45,7 @@ struct mm_request {
     uint64_t started_ns; /* time of MHD's first callback */
     /* Deadline of the body. Does not change in MM_PHASE_BODY. */
     uint64_t deadline_ns;
-    struct mm_error error; /* if not MM_OK: the reply, once the body was read and dropped */
+    struct mm_error error; /* an error becomes the reply, after the body was read and dropped */
     struct mm_cors cors;
 
     struct mm_upload upload;
@@ -56,12 +56,12 @@ struct mm_request {
 
     void *own;                /* state of the route's handlers, zeros at first */
     struct mm_work *work;     /* points into `own`, or NULL; set before every wait but RESERVING */
-    struct mm_pool_task task; /* for the worker pool */
+    struct mm_pool_task task; /* links the request into the tasks of the worker pool */
 
     /* server->mutex guards the next three members. */
     bool is_worked_on;     /* the worker pool or the queue still uses the request */
     struct mm_place place; /* place in a line of requests that wait for memory */
-    struct mm_pace pace;   /* first of the upload, later of the reply */
+    struct mm_pace pace;   /* pace of the upload, later of the reply */
 
     SLIST_ENTRY(mm_request) resumed;
 };

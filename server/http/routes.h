@@ -14,8 +14,8 @@ enum mm_entry {
 enum mm_body_use {
     MM_BODY_NONE, /* if a body arrives, it is read and dropped */
     MM_BODY_OPTIONAL,
-    MM_BODY_REQUIRED, /* with a Content-Length or in chunks */
-    MM_BODY_SIZED     /* with a Content-Length; `admit` checks the limit */
+    MM_BODY_REQUIRED, /* the body has a Content-Length or is chunked */
+    MM_BODY_SIZED     /* the body has a Content-Length; `admit` checks the limit */
 };
 
 /* What the framework knows of a route whose requests wait for the worker pool or for jobs. */

@@ -77,6 +77,5 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns);
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
 /* Returns the time for a byte at the constant rate that completes the body by its deadline. A chunked body
- * has an unknown length. It counts as complete now, but at a rate of at least --receive-rate. Any thread may
- * call it. */
+ * counts as if it ended now, but its rate is at least --receive-rate. Any thread may call it. */
 double mm_upload_byte_ns(const struct mm_request *request);

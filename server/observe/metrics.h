@@ -46,7 +46,7 @@ struct mm_counts {
     uint64_t cancelled[MM_STAGE_COUNT];
     uint64_t uploaded_bytes;
     uint64_t downloaded_bytes;
-    uint64_t device_errors[MM_DEVICES_MAX][MM_STATUS_COUNT]; /* by the device's number */
+    uint64_t device_errors[MM_DEVICES_MAX][MM_STATUS_COUNT]; /* indexed by the device's number */
     uint64_t closed[MM_CLOSED_COUNT];
     uint64_t products[MM_DTYPE_COUNT];
     uint64_t paths[MM_PATH_COUNT];

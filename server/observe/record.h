@@ -12,7 +12,7 @@ enum {
     MM_STAGE_COUNT = MM_SPAN_COUNT,
     MM_RECORD_METHOD_MAX = 16,
     MM_RECORD_PATH_MAX = 128,
-    MM_CODE_LEFT = 499 /* as in other servers: the client left before the reply */
+    MM_CODE_LEFT = 499 /* the client left before the reply; other servers use this code too */
 };
 
 enum mm_store_op { MM_STORE_NONE, MM_STORE_PUT, MM_STORE_GET, MM_STORE_DELETE, MM_STORE_LIST, MM_STORE_OPS };
