@@ -16,7 +16,8 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* connect(), send() and recv() have one time limit for all. When it ends, on_alarm shuts the socket down. */
+/* connect(), send() and recv() share one time limit. When the limit is over, on_alarm shuts the socket
+ * down. */
 static int connection = -1;
 static volatile sig_atomic_t is_late;
 

@@ -46,7 +46,7 @@ static enum mm_status check_head(struct mm_request *request) {
     return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
-/* A request must have a length, unless the query names the source of each operand. */
+/* Refuses a request without a length, unless the query names the source of each operand. */
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;

@@ -30,7 +30,7 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
                                        __ATOMIC_ACQUIRE);
 }
 
-/* A reply to be sent without MHD, as the last of its connection. */
+/* The last reply of a connection, to be sent without MHD. */
 struct mm_last_words {
     char head[2048];
     size_t head_bytes;

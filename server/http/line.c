@@ -141,7 +141,7 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 }
 
 struct slow_peers {
-    struct mm_request *requests[ENDS_MAX]; /* requests that free most come first */
+    struct mm_request *requests[ENDS_MAX]; /* the request that frees most memory comes first */
     size_t bytes[ENDS_MAX];
     unsigned count;
 };

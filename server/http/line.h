@@ -14,7 +14,7 @@
  *
  *   1. Requests that have waited for --memory-wait-ms are answered with 429.
  *   2. Uploads and replies that are too slow (pace.h) are ended, beginning with those that free most memory.
- *   3. If waiting requests hold what the first needs, the request that arrived last is answered with 429.
+ *   3. If other waiting requests hold what the first needs, the latest of them is answered with 429.
  *
  * server->mutex guards the lines, and struct mm_place of each request. */
 #pragma once

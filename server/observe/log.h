@@ -21,7 +21,7 @@ void mm_log(const char *level, const char *format, ...) __attribute__((format(pr
 
 enum { MM_LOG_TIME_BYTES = 24 };
 
-/* The present time as "2026-11-21T09:30:00.123Z", without a NUL. Any thread may call it. */
+/* Writes the present time, as in "2026-11-21T09:30:00.123Z", without a NUL. Any thread may call it. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]);
 
 /* Starts the writer's thread. Without it, each thread writes its own lines. Only main may call it. */
