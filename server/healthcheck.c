@@ -55,7 +55,7 @@ static int status_of(const char *reply) {
 
 int mm_healthcheck(const struct mm_options *options) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *address = NULL; /* only the first address is tried, as the server listens on it */
+    struct addrinfo *address = NULL; /* only the first address is tried, because the server listens on it */
     char port[16], reply[REPLY_BYTES_MAX];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &address);

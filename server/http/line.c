@@ -205,7 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* Memory of a budget part that all waiting requests but the first hold, and the latest of these requests. */
+/* All waiting requests but the first: how much of a budget part they hold, and which of them arrived last. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;

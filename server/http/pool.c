@@ -36,7 +36,7 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(&share->done); /* after an unlock the share may be gone */
+        pthread_cond_signal(&share->done); /* before the unlock, because the share may be gone afterwards */
 }
 
 /* Runs tasks until the pool stops. Makes calls of shares only while no task waits. */

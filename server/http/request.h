@@ -96,7 +96,8 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to);
 /* Frees a request in MM_OVER without is_worked_on. Any thread may call it, with no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* First character of the body after a byte order mark and spaces; 0 if none. On the connection's thread. */
+/* First character of the body after a byte order mark and spaces, or 0. Call it on the connection's
+ * thread. */
 char mm_request_first_character(const struct mm_request *request);
 
 /* Returns the deadline for the client's timeout asked_ms (0 if not given), which --timeout-ms limits. */

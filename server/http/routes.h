@@ -18,7 +18,7 @@ enum mm_body_use {
     MM_BODY_SIZED     /* the body has a Content-Length; `admit` checks the limit */
 };
 
-/* What the framework knows of a route whose requests wait for the worker pool or for jobs. */
+/* What the server calls and stores for a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
     size_t bytes;
 

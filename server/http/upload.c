@@ -227,7 +227,7 @@ static void store(struct mm_request *request, const char *data, size_t bytes) {
 
 /* Reserves memory for all received bytes, because a reader that has packed elements may have to unpack them.
  * Between the two calls of mm_connection_move only this thread may use the connection, so the sweep cannot
- * release its memory. During a wait for memory the sweep can. */
+ * release the request's memory. During a wait for memory, the sweep can do that. */
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes) {
     const size_t chunk = *bytes;
     const size_t received = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED) + chunk;

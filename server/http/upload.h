@@ -13,7 +13,7 @@ struct mm_request;
 enum { MM_UPLOAD_CHUNK_BYTES = 2 << 20 };
 
 enum mm_upload_state {
-    MM_UPLOAD_PENDING,  /* the head is checked, or waits for memory */
+    MM_UPLOAD_PENDING,  /* the head is being checked, or the request waits for memory */
     MM_UPLOAD_ARRIVING, /* the body arrives; after a refusal it is dropped */
     MM_UPLOAD_COMPLETE
 };
