@@ -16,7 +16,8 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* One alarm limits all blocking calls: its handler shuts the connection down, so they fail. */
+/* connect(), send() and recv() share one time limit. When the limit is over, on_alarm shuts the socket
+ * down. */
 static int connection = -1;
 static volatile sig_atomic_t is_late;
 
@@ -25,7 +26,7 @@ static void on_alarm(int number) {
     (void)shutdown(connection, SHUT_RDWR);
 }
 
-/* Sets no SA_RESTART, because the alarm must also interrupt connect(). */
+/* Leaves SA_RESTART out, because the alarm must also interrupt connect(). */
 static void set_alarm(void) {
     const struct sigaction action = {.sa_handler = on_alarm};
     sigset_t alarms;
@@ -36,7 +37,7 @@ static void set_alarm(void) {
     (void)alarm(TIME_S);
 }
 
-/* Sends the request and reads the reply as text. Returns false with errno set on failure. */
+/* Sends the request and reads the reply as text. On failure returns false and sets errno. */
 static bool ask(char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
         return false;
@@ -54,7 +55,7 @@ static int status_of(const char *reply) {
 
 int mm_healthcheck(const struct mm_options *options) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *address = NULL; /* only the first is tried: the server listens there too */
+    struct addrinfo *address = NULL; /* only the first address is tried, because the server listens on it */
     char port[16], reply[REPLY_BYTES_MAX];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &address);

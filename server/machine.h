@@ -1,4 +1,4 @@
-/* Resources that this process uses, and its memory limit. Read from Linux's /proc and control groups. */
+/* Reads from Linux's /proc and control groups which resources this process uses, and its memory limit. */
 #pragma once
 
 #include <stddef.h>
@@ -13,9 +13,9 @@ struct mm_process {
     uint64_t descriptors_max;
 };
 
-/* Fills in *process. Takes longer the more descriptors are open. Any thread may call it. */
+/* Fills in *process. The call takes longer if more descriptors are open. Any thread may call it. */
 void mm_process_look(struct mm_process *process);
 
-/* The memory that this process may use, in bytes: the lowest limit of its control group and that group's
- * ancestors, or the RAM if that is less. Reads control groups of version 1 and 2. */
+/* Returns how many bytes of memory this process may use: the RAM, or less if a control group of this process
+ * sets a lower limit. Parent groups count too. Reads control groups of version 1 and 2. */
 size_t mm_machine_memory(void);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A SECRET is read only from the environment, because every user can list the flags of processes. It is never
- * printed. A SWITCH is a flag without a value and without an environment variable. */
+/* A SECRET is an option that only the environment can set, because every user can see the flags of a process.
+ * It is never printed. A SWITCH is a flag without a value and without an environment variable. */
 enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET, SWITCH };
 
 struct option {
@@ -20,7 +20,7 @@ struct option {
     size_t offset;
     uint64_t min;
     uint64_t max;
-    const char *fallback; /* the default, as text; NULL: no default, or it depends on the machine */
+    const char *fallback; /* default as text; NULL: none, or chosen for the machine */
     const char *help;
 };
 
@@ -127,7 +127,7 @@ static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-/* strtoull alone would also accept spaces and signs. */
+/* Reads digits only; strtoull alone would also accept spaces and signs. */
 static bool read_digits(const char **text, uint64_t *number) {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -220,7 +220,7 @@ static bool is_good_text(const struct option *option, const char *text) {
         return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
     case CHOICE:
         return is_choice(option->value, text);
-    case SECRET: /* server/auth/keys.h checks it and never prints it */
+    case SECRET: /* server/auth/keys.h checks secrets */
         return true;
     default:
         return text[0] != '\0';
@@ -314,12 +314,12 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
         return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
     const char *text = argv[(*at)++];
     const struct option *other = find_option(text);
-    if (other != NULL && other->kind == SECRET) /* a message about this value would print the secret */
+    if (other != NULL && other->kind == SECRET) /* printing `text` would show the secret */
         return refuse_secret(other, error);
     return set(options, option, source, text, error);
 }
 
-/* A kernel must take far less time than --watchdog-ms, or the watchdog would treat it as hung. */
+/* Sets max_kernel_ms below half of --watchdog-ms, because the watchdog treats longer kernels as hung. */
 static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
@@ -338,7 +338,7 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
     options->store_bytes_max = UINT64_MAX; /* not set; 0 is a valid value */
-    for (int at = 1; at < argc; at++)      /* --help works even if other options are wrong */
+    for (int at = 1; at < argc; at++)      /* --help must work even if other options are wrong */
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
             return set_from_flag(options, argc, argv, &at, error);
     for (size_t index = 0; index < OPTION_COUNT && status == MM_OK; index++)

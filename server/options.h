@@ -1,5 +1,5 @@
 /* The options of the process. One table defines flags, environment variables, --help and --print-config. A
- * flag overrides the environment, and the environment overrides the default. */
+ * flag overrides the environment variable, which overrides the default. */
 #pragma once
 
 #include "gpu/status.h"
@@ -41,7 +41,7 @@ struct mm_options {
     uint64_t memory_budget_bytes;
     uint64_t memory_wait_ms;
     uint64_t body_bytes_max;
-    uint64_t store_bytes_max;     /* 0: no store; UINT64_MAX: main chooses */
+    uint64_t store_bytes_max;     /* 0: no store; UINT64_MAX: main chooses the size */
     uint64_t store_key_bytes_max; /* 0: main chooses a share of the store */
     uint64_t store_ttl_s;         /* 0: matrices do not expire */
     uint64_t store_count_max;
@@ -55,36 +55,36 @@ struct mm_options {
     uint64_t send_rate; /* bytes per second */
     uint64_t drain_timeout_ms;
     uint64_t watchdog_ms;  /* 0: no watchdog */
-    uint64_t self_test_ms; /* 0: tests only at the start */
+    uint64_t self_test_ms; /* 0: self-tests run only at the start */
     uint64_t benchmark_flops;
     uint64_t benchmark_run_flops;
     uint64_t benchmark_repeats;
     bool no_benchmark;
     bool no_page;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, otherwise json */
-    bool healthcheck;       /* healthcheck, print_config, help and version: the flag was given */
+    bool healthcheck;       /* this flag and the next three: given on the command line */
     bool print_config;
     bool help;
     bool version;
 };
 
-/* Sets *options from the defaults, the environment and the flags. Ignores a number that Kubernetes has set
- * (mm_environment_is_link). MM_BAD_REQUEST in *error if a flag or a value is wrong. argv must outlive
- * *options. */
+/* Sets *options from the defaults, the environment and the flags. Ignores a value that Kubernetes has set
+ * (mm_environment_is_link) for an option that must be a number. Fails with MM_BAD_REQUEST if a flag or a
+ * value is wrong. argv must outlive *options. */
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error);
 
-/* Whether Kubernetes sets such a value for a Service's port: tcp://10.96.3.7:8080. Any thread may call it. */
+/* Whether Kubernetes could have set this value, as in tcp://10.96.3.7:8080. Any thread may call it. */
 bool mm_environment_is_link(const char *value);
 
-/* Logs a warning for each MATMULD_… variable that is ignored. For a misspelt name the warning shows the
- * nearest option. MATMULD_PORT causes a warning if Kubernetes has set it; other variables of a Kubernetes
- * Service do not. Only main calls it, before other threads start. */
+/* Logs a warning for each ignored variable whose name begins with MATMULD_. For a misspelt name the warning
+ * shows the nearest option. Variables that Kubernetes has set for a Service cause no warning, except
+ * MATMULD_PORT. Only main may call it, before other threads start. */
 void mm_environment_warn(void);
 
-/* Writes the name of an option's environment variable; false past the last option. Any thread may call it. */
+/* Writes the name of the environment variable for an option; false after the last. Any thread may call it. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
 /* Print the texts of --help and --print-config. mm_options_print writes a line `NAME = VALUE` for each
- * option. VALUE is valid for the option, empty if the option is not set, or "(set)" for a secret. */
+ * option. VALUE is valid input for the option, empty if the option is not set, or "(set)" for a secret. */
 void mm_options_help(FILE *out);
 void mm_options_print(const struct mm_options *options, FILE *out);

@@ -1,4 +1,4 @@
-/* The state that all requests share. main creates and frees it; it outlives every request. */
+/* The state that all requests share. main owns it, and it outlives every request. */
 #pragma once
 
 #include "gpu/device/engine.h"
@@ -28,30 +28,30 @@ struct mm_server {
     bool is_local;                /* only this machine can reach the address; set before the first request */
     bool checks_host;             /* the Host header must be an allowed name; set before the first request */
     double started_seconds;       /* Unix time at which the process started */
-    struct mm_engine *engine;     /* NULL until its devices are open; read it by mm_server_engine */
+    struct mm_engine *engine;     /* NULL until the devices are open; read it by mm_server_engine */
 
-    /* Body of GET /openapi.json, owned. Set together with the engine. */
+    /* Body of GET /openapi.json, owned. NULL until the engine is set. */
     char *openapi;
     size_t openapi_bytes;
 
-    /* `draining` and `accepted` are accessed by __atomic operations, sequentially consistent: if a drain sees
-     * no accepted request, every later request sees `draining`. */
+    /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
+     * no accepted request, every later request sees that `draining` is 1. */
     int draining;    /* 1 once the process is stopping */
-    size_t accepted; /* requests whose head is being checked or was accepted, until their last callback */
+    size_t accepted; /* requests from MHD's first callback until refused or ended */
 
     int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
 
-    size_t state_bytes_max; /* bytes in each request for the state of its route */
+    size_t state_bytes_max; /* bytes in each request for the state of a route's handlers */
 
     uint64_t id_seed; /* first part of request ids: a random number for this process */
     uint64_t id_next; /* second part of request ids: counts up; __atomic access only */
 
-    /* Guards all members below, and the members that connection.h and request.h name. Lock it before the
-     * queue's mutex, never while holding the queue's mutex. */
+    /* Guards all members below, and the members that connection.h and request.h name. While holding the
+     * queue's mutex, never lock this mutex. The other order is allowed. */
     pthread_mutex_t mutex;
-    TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle comes first */
-    struct mm_connection *swept; /* next connection that the sweep checks; NULL: the sweep is over */
-    size_t closing;              /* connections that were closed as idle but are still in the list */
+    TAILQ_HEAD(mm_connections, mm_connection) connections; /* latest activity first */
+    struct mm_connection *swept; /* next connection that the sweep checks; NULL: none is left */
+    size_t closing;              /* connections closed as idle that are still in the list */
     struct mm_line line;         /* requests that wait for memory */
 };
 
@@ -61,18 +61,18 @@ enum { MM_REQUEST_ID_MAX = 128 };
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
 
 /* Takes ownership of an engine with open devices, and builds the OpenAPI document for it. False if out of
- * memory; then the caller still owns the engine. Only main calls it. */
+ * memory; then the caller still owns the engine. Only main may call it. */
 bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine);
 
 /* Returns the engine, or NULL while its devices are not open. Any thread may call it. */
 struct mm_engine *mm_server_engine(const struct mm_server *server);
 
-/* Counts requests that are being checked or were accepted, and have not ended. Any thread may call it. */
+/* Returns how many requests have begun, were not refused, and have not ended. Any thread may call it. */
 size_t mm_server_accepted(const struct mm_server *server);
 
-/* Seconds for the Retry-After header of a request that is refused with `status`; 0: no header. For MM_BUSY
- * this is the estimated time of the queued work. Any thread may call it. */
+/* Returns the seconds for the Retry-After header of a request that fails with `status`, or 0 for no header.
+ * For MM_BUSY the value is the estimated time of the queued work. Any thread may call it. */
 unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status);
 
-/* Whether the server accepts jobs: MM_OK, else MM_STOPPING or MM_NOT_READY in *error. For any thread. */
+/* Checks whether the server accepts jobs. Fails with MM_STOPPING or MM_NOT_READY. Any thread may call it. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);

@@ -152,13 +152,12 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     return MM_OK;
 }
 
-/* Compares all words of all keys and selects the index by a mask. A loop that ended early would reveal by its
- * time how much of a guess was right. The empty assembly hides `difference` from the compiler, which could
- * otherwise end the loop early. */
+/* Always compares all words of all keys. A loop that stopped early would reveal by its duration how much of a
+ * guess was right. The empty assembly hides `difference`, so the compiler cannot make the loop stop early. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
-    /* The length is no secret. Zeros in `key` would match the padding of other keys. */
+    /* The length is not secret. A key with zeros could match the padding of another key. */
     if (bytes < MM_KEY_BYTES_MIN || bytes > MM_KEY_BYTES_MAX || memchr(key, '\0', bytes) != NULL)
         return MM_KEY_NONE;
     memcpy(asked, key, bytes);
@@ -183,7 +182,7 @@ struct counter {
 struct mm_keys {
     const struct mm_options *options;
     struct mm_key_set *current;
-    pthread_rwlock_t lock; /* guards `current`; a waiting reload goes before new readers */
+    pthread_rwlock_t lock; /* guards `current`; a waiting reload blocks new readers */
     uint64_t space_count;  /* namespaces created since the start; only the thread that reads keys uses it */
     size_t label_count;    /* entries of `counters` that are set; __atomic access only */
     struct counter counters[LABELS_MAX];
@@ -207,7 +206,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* Returns the index of the label's counter, which is added if it is new; LABELS_MAX if there are too many. */
+/* Returns the index of the label's counter. Adds a missing counter, or returns LABELS_MAX if none is free. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)
@@ -230,8 +229,8 @@ static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *mad
     return MM_OK;
 }
 
-/* Finds a key with the same owner as `key` among the first `count` keys: one of the same name or, if `key`
- * has no name, the identical key. NULL if there is none. */
+/* Finds a key with the same owner as `key` among the first `count` keys. Keys with equal names have one
+ * owner. A key without a name has an owner of its own. Returns NULL if no key is found. */
 static const struct mm_key *find_owner(const struct mm_key_set *set, size_t count, const struct mm_key *key) {
     const char *text = (const char *)key->words;
     size_t index = 0;
@@ -244,8 +243,8 @@ static const struct mm_key *find_owner(const struct mm_key_set *set, size_t coun
     return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
 }
 
-/* Gives each key in `made` the namespace of its owner, who may have a key in `made` or in the current set. A
- * new owner gets a new namespace. */
+/* Gives each key of the new set `made` a namespace. If the key's owner has another key in `made` or in the
+ * current set, the namespaces are equal. */
 static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
     for (size_t index = 0; index < made->count; index++) {
         struct mm_key *key = &made->keys[index];

@@ -51,7 +51,7 @@ enum mm_status mm_secret_file_read(const char *what, const char *path, size_t by
     int opened = open_file(what, path, is_secret, error);
     if (opened < 0)
         return error->status;
-    const size_t buffer_bytes = bytes_max + 1; /* one more, to detect a file that is too long */
+    const size_t buffer_bytes = bytes_max + 1; /* one byte more, to detect a file that is too long */
     *file = (struct mm_secret_file){.text = calloc(1, buffer_bytes), .buffer_bytes = buffer_bytes};
     const ssize_t bytes = file->text == NULL ? -1 : read_all(opened, file->text, buffer_bytes);
     const int failure = errno;

@@ -18,14 +18,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* Allows TLS 1.2 and 1.3. Keys are exchanged only by elliptic curves: a stolen private key then reveals
+/* Allows only TLS 1.2 and 1.3. Keys are exchanged only by elliptic curves. So a stolen private key reveals
  * nothing of earlier connections, and clients cannot make the server compute with long numbers. All ciphers
- * authenticate what they encrypt. */
+ * also authenticate the data. */
 static char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
 
-/* Most bytes of one handshake message: ten times what clients send. */
+/* Limits one handshake message to ten times the size that clients send. */
 enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
 
 static const char cert_file[] = "the certificate", key_file[] = "the private key";
@@ -36,7 +36,7 @@ struct pair {
     gnutls_x509_privkey_t key;
 };
 
-/* One for the whole process, because GnuTLS's callback has no argument that could point to it. */
+/* The certificate in use. It is global, because GnuTLS passes no argument of ours to its callback. */
 static struct {
     struct pair *pair;
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
@@ -101,7 +101,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
     return text;
 }
 
-/* Checks only the server's own certificate. The chain may contain an expired one that clients do not need. */
+/* Checks only the server's certificate, because clients do not need all others of the chain. */
 static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
@@ -141,8 +141,8 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     return NULL;
 }
 
-/* Copies a pair. If it returns a negative GnuTLS code, the caller frees *key and the first *count
- * certificates. */
+/* Copies a pair for GnuTLS. If it returns a negative GnuTLS code, the caller must free *key and the first
+ * *count certificates. */
 static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *count,
                      gnutls_privkey_t *key) {
     int result = gnutls_privkey_init(key);
@@ -154,7 +154,7 @@ static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *
     return result;
 }
 
-/* GnuTLS calls it on any thread of MHD. Returns 0 on success; then GnuTLS frees the copy. */
+/* Gives GnuTLS a copy of the pair, which GnuTLS frees. Returns 0 on success. Runs on any thread of MHD. */
 static int provide_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                         gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
                         unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
@@ -200,7 +200,7 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
             free_pair(made);
             return error->status;
         }
-        mm_log_warning("%s", error->detail); /* at the start there is no earlier certificate to keep */
+        mm_log_warning("%s", error->detail); /* without an earlier certificate, use this one anyway */
     }
     pthread_rwlock_wrlock(&in_force.lock);
     struct pair *replaced = in_force.pair;
@@ -236,8 +236,8 @@ static bool is_plain_http(char first) {
     return first >= 'A' && first <= 'Z';
 }
 
-/* Answers in plain HTTP, then reads the bytes that have arrived. Closing a socket with unread bytes would
- * reset the connection, and the client could lose the reply. */
+/* Answers in plain HTTP, then reads the bytes that have arrived. If they stayed unread, closing the socket
+ * would reset the connection, and the client could lose the reply. */
 static void refuse_plain_http(int fd) {
     static const char reply[] = "HTTP/1.1 400 Bad Request\r\n"
                                 "Content-Type: text/plain\r\n"
@@ -263,11 +263,11 @@ static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     stream->unread_bytes += got > 0 ? (size_t)got : 0;
     if (got > 0 && !stream->has_begun && is_plain_http(*(const char *)data)) {
         refuse_plain_http(stream->fd);
-        return 0; /* the handshake then fails, and MHD closes the connection */
+        return 0; /* 0 makes the handshake fail, and MHD closes the connection */
     }
     stream->has_begun = stream->has_begun || got > 0;
     if (got == 0)
-        stream->ended(stream); /* `ended` sends data, which GnuTLS allows during a read */
+        stream->ended(stream); /* `ended` may send data here: GnuTLS allows it during a read */
     return got;
 }
 
@@ -303,7 +303,7 @@ void mm_tls_end(void *session) {
     (void)gnutls_bye(session, GNUTLS_SHUT_WR);
 }
 
-/* True after progress or a warning; false at the end of the data or after a fatal error. */
+/* Returns true after progress or a warning, false at the end of the data or after a fatal error. */
 static bool goes_on(ssize_t result) {
     return result > 0 || (result < 0 && gnutls_error_is_fatal((int)result) == 0);
 }

@@ -65,20 +65,20 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, name, condition, tag);
 }
 
-/* State of a GET request. request->value keeps the stored value until it is sent or encoded. */
+/* State of a GET request. request->value is the stored matrix, until it is sent or encoded. */
 struct get {
     struct mm_parameters parameters; /* must be first, because get_rows has offsets from it */
-    struct mm_selection selection;   /* the part and the figures that the client wants */
-    bool is_known;                   /* the client already has the value (If-None-Match) */
+    struct mm_selection selection;   /* the wanted part of the value, and the figures (such as the sum) */
+    bool is_known;                   /* If-None-Match: the client already has the value */
     const struct mm_codec *encoder;
-    struct mm_shape shape;         /* shape of the wanted part */
-    struct mm_window part;         /* position of the wanted part in the value */
-    struct mm_matrix matrix;       /* elements of the wanted part, in the value or in `copy` */
-    struct mm_buffer copy;         /* copy of the part, if it has gaps or only a device has the value */
-    struct mm_reduction reduction; /* the figures computed so far */
-    struct mm_reduction_progress reduced; /* how much of the part they cover */
+    struct mm_shape shape;   /* shape of the wanted part */
+    struct mm_window part;   /* position of the wanted part in the value */
+    struct mm_matrix matrix; /* elements of the wanted part, inside the value or inside `copy` */
+    struct mm_buffer copy;   /* copy of the part, if it has gaps or only a device has the value */
+    struct mm_reduction reduction;
+    struct mm_reduction_progress reduced; /* how much of the part `reduction` covers */
     bool is_encoded;
-    size_t text_bytes; /* most bytes of the reply's text; 0: the reply is the elements */
+    size_t text_bytes; /* maximal length of the reply's text; 0: the reply is binary */
     struct mm_reply_body reply;
 };
 
@@ -108,7 +108,7 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
-    if (request->value == NULL) /* else it was acquired before a wait for memory */
+    if (request->value == NULL) /* not NULL if the request has waited for memory */
         acquire_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
@@ -121,7 +121,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Sets text_bytes to the most bytes of the reply's text. MM_TOO_LARGE if they exceed SIZE_MAX. */
+/* Sets text_bytes to the maximal length of the reply's text. Fails with MM_TOO_LARGE above SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;
@@ -166,13 +166,13 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether to skip making the body. A short text is made even for HEAD and 304, because the connection stays
- * open only if the reply's length is known. The length of elements is known without making them. */
+/* Whether to skip making the body of a reply to HEAD or of a 304. MHD keeps the connection open only if the
+ * reply's length is known. So short texts are made. The length of elements is known without making them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* Computes one slice of the figures. Returns true if another slice follows. */
+/* Computes the figures of one slice of the matrix. Returns true if another slice follows. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;
@@ -189,9 +189,9 @@ static bool reduce(struct mm_request *request) {
 
 _Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
-/* Encodes the reply, on the connection's thread or a thread of the worker pool. If figures are long, each
- * call does one slice, so the worker pool can serve other requests in between. The last slice sets
- * get->is_encoded. */
+/* Encodes the reply, on the connection's thread or on the worker pool. If the figures (such as the sum) take
+ * long, each call computes only one slice of the matrix. So the worker pool can serve other requests in
+ * between. The last call sets get->is_encoded. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -215,8 +215,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* Bytes of a copy of the part; 0 if no copy is needed. A copy is needed if only a device has the value, or if
- * the elements of a part with gaps are returned. */
+/* Bytes for a copy of the part, or 0. A copy is needed if only a device has the value, or if the part has
+ * gaps and its elements are returned. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
@@ -297,7 +297,7 @@ static enum mm_status check_target(struct mm_request *request) {
     return request->error.status;
 }
 
-/* Starts again if another request replaces the value between the check and the removal. */
+/* If another request replaces the value between the check and the removal, checks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
@@ -305,7 +305,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     enum mm_status status = check_target(request);
     while (status == MM_OK) {
         status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
-        if (!is_there) /* then conditions do not matter (RFC 9110, 13.2.1) */
+        if (!is_there) /* a missing matrix has no conditions (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))

@@ -1,4 +1,4 @@
-/* POST /v1/matmul and POST /v1/transpose after the body has arrived: turns the body into a job and the result
+/* POST /v1/matmul and POST /v1/transpose, once the body has arrived: turns the body into a job and the result
  * into a reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Encoding a reply up to this size takes a fraction of a millisecond, so the connection's thread does it. */
+/* Below both limits, encoding a reply takes less than a millisecond, so the connection's thread does it. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
@@ -19,7 +19,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply with figures, or without elements, is JSON. If Accept excludes JSON, figures are refused. */
+/* A reply with figures, or without elements, must be JSON. If Accept excludes JSON, figures are refused. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -93,7 +93,7 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* Turns the complete body into a job, which has no memory for its output yet. */
+/* Turns the complete body into a job. The job has no memory for its output yet. */
 static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
@@ -133,14 +133,14 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* Copies the job's shape into the request's record, because nobody may read the job while a worker runs it.
- * For a stack it records the shape of one product, for a transposition the shape of A. */
+/* Copies the job's shape into the request's record now, because the job may not be read while a worker runs
+ * it. For a stack of products it records one product's shape, for a transposition the shape of A. */
 static void record_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
     const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
-    const size_t count = operation->stack.count; /* the products may be joined into one of count·m rows */
+    const size_t count = operation->stack.count; /* product->m may count the rows of all products */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
@@ -160,7 +160,7 @@ static void record_spans(struct mm_request *request) {
         request->record.stage_ns[span] = job->outcome.span_ns[span];
 }
 
-/* Even an empty result may take long: as text it has brackets for each row. */
+/* Whether encoding takes long. Even an empty result may, because its text has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
@@ -172,7 +172,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     enum mm_status status = mm_operation_settle(request);
     operation->job.work.deadline_ns =
-        mm_operation_deadline_ns(request); /* before decoding only the query counts */
+        mm_operation_deadline_ns(request); /* the body's timeout is not decoded yet */
     if (status == MM_OK && mm_input_decode_on_pool(request, &operation->input))
         return MM_OK;
     if (status == MM_OK)
@@ -202,7 +202,7 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Reduces the product's C to the wanted part, and returns where the part is: in C, or in a copy. */
+/* Sets the job's C to the wanted part, and returns where this part is: inside the result or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -217,7 +217,7 @@ static void *select_part(struct mm_operation *operation) {
     return data;
 }
 
-/* Releases the operands after the job, so their memory is free while the client reads the result. */
+/* Releases the operands after the job, so the memory is free while the client reads the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
@@ -276,7 +276,7 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* Makes the job and sets its deadline. Holds the mutex for the deadline, because the sweep reads it. */
+/* Makes the job, then sets its deadline with the mutex held, because the sweep reads the deadline. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
@@ -286,7 +286,7 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     return status;
 }
 
-/* Stores nothing if the request has been abandoned, unless that happens between the check and the store. */
+/* Decodes or encodes. Stores the result too, unless the request is already abandoned. */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
@@ -311,7 +311,7 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 static void drop_memory(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     if (operation->reply.buffer.bytes == 0)
-        operation->reply.buffer = (struct mm_buffer){0}; /* it only pointed to the stored result */
+        operation->reply.buffer = (struct mm_buffer){0}; /* it pointed to the stored result */
     if (operation->slot.is_reserved)
         mm_store_unreserve(request->server->store, &operation->slot);
     mm_operation_release_need(request);
@@ -335,7 +335,7 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* Logs a failed check, because the client may ignore it. */
+/* Logs that a result failed its check, because the client may ignore this. */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
     const struct mm_verification *verification = &job->outcome.verification;

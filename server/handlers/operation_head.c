@@ -1,11 +1,11 @@
-/* The head of POST /v1/matmul and POST /v1/transpose: chooses the codecs, reads the parameters, and admits
- * the request. The codecs know the wire formats. */
+/* Handles the head of POST /v1/matmul and POST /v1/transpose: chooses the codecs, reads the parameters, and
+ * admits the request. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 
-/* Receiving a body up to this size costs less than checking the product first. */
+/* Bodies up to this size are received first, because receiving them costs less than checking the product. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {
@@ -21,7 +21,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
                               &operation->encoder, &request->error);
 }
 
-/* Chooses the decoder, if the head or `first` decides it, and the encoder that goes with it. */
+/* Chooses the decoder, by the head or by the body's first character `first`, and the encoder that fits it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_operands *operands = &operation->call.operands;
@@ -35,7 +35,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* Checks the product before the body, if the head gives its shape. A small body is received first. */
+/* If the head gives the shape, checks the product before the body arrives. A small body is received first. */
 static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
@@ -46,7 +46,7 @@ static enum mm_status check_head(struct mm_request *request) {
     return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
-/* A request may lack Content-Length only if the query names the source of each operand. */
+/* Refuses a request without a length, unless the query names the source of each operand. */
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;
@@ -57,7 +57,7 @@ static enum mm_status check_length(struct mm_request *request) {
 }
 
 /* Reads the query first, because it decides whether there is a body and what the reply is. An error in the
- * query is reported only if nothing else is wrong. */
+ * query is reported only if the length and the codecs are valid. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &mm_operation_of(request)->call.operands.parameters);
     if (check_length(request) == MM_OK)

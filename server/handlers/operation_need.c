@@ -1,9 +1,9 @@
-/* The memory of an operation beside its body: how much it needs, and where each matrix is. */
+/* The memory that an operation needs besides its body: how much, and where each matrix is. */
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"
 
-/* Bytes of host memory for the job's check; 0 without a check. A GPU uses its own memory for checks. */
+/* Bytes of host memory for the job's check. 0 without a check, or on a GPU, which uses its own memory. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
     const bool has_check =
@@ -25,7 +25,7 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
     return MM_TOO_LARGE;
 }
 
-/* Sets reply_bytes to the most bytes of the reply's text; 0 if the reply is not text. */
+/* Sets reply_bytes to the maximal length of the reply's text, or leaves it 0 if the reply is not text. */
 static enum mm_status check_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
@@ -48,13 +48,13 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
            !mm_window_is_dense(&operation->part);
 }
 
-/* Memory that the request needs beside its body. A size is aligned if something follows in the same block. */
+/* Memory that the request needs besides its body. A size is rounded up if other data follows in its block. */
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* operands that the host generates or copies from a device */
-    size_t scratch_bytes;                  /* the operands, then the check's data */
-    size_t result_bytes;                   /* a result that the store will own */
-    size_t text_bytes;                     /* the reply's text */
-    size_t output_bytes;                   /* the text, then the result or the copy of a part */
+    size_t scratch_bytes;                  /* operands made by the host, then data of the check */
+    size_t result_bytes;                   /* the result, if the store will own it */
+    size_t text_bytes;
+    size_t output_bytes; /* the reply's text, then the result or a part of it */
 };
 
 enum { ALIGNMENT = 64 };

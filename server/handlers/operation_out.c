@@ -17,7 +17,7 @@ enum mm_status mm_operation_check_out(struct mm_request *request) {
                                      &is_there);
 }
 
-/* The conditions were checked with the head, so `out` must have been in the query. */
+/* Refuses conditions if `out` is only in the body, because conditions are checked before the body arrives. */
 static enum mm_status check_place(const struct mm_operation *operation, struct mm_error *error) {
     if (!operation->is_conditional || operation->is_out_in_query)
         return MM_OK;

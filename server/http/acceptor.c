@@ -1,4 +1,4 @@
-/* Each open connection has a slot, indexed by its descriptor: the thread and the address that count it. */
+/* Each open connection has a slot with its thread and its address. The index is the descriptor. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 1/RESERVE_SHARE of all connections, at most RESERVE_MAX, is kept free for new clients. */
+/* Connections kept free for new clients: one in RESERVE_SHARE, but at most RESERVE_MAX. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
@@ -27,7 +27,7 @@ struct address {
 };
 
 struct slot {
-    unsigned thread;         /* from 1 on; 0: the slot is free */
+    unsigned thread;         /* number of the HTTP thread, from 1 on; 0: the slot is free */
     struct address *address; /* NULL if addresses are not counted */
 };
 
@@ -37,23 +37,23 @@ struct mm_acceptor {
     struct MHD_Daemon **daemons;
     unsigned daemon_count;
     unsigned connections_max;
-    unsigned kept_max; /* above this number, idle connections are closed */
+    unsigned kept_max; /* if more connections are open, idle ones are closed */
     pthread_t thread;
     int stopping;  /* __atomic access only */
     unsigned open; /* number of connections; written with the mutex held, read by __atomic */
 
     pthread_mutex_t mutex; /* guards slots, addresses, open_by_thread; acquire no lock while holding it */
     struct slot slots[SLOT_COUNT];
-    void *addresses; /* tree of struct address (tsearch) */
+    void *addresses; /* binary tree of struct address (see tsearch) */
 
     /* Only the acceptor's thread uses the next five members. */
-    unsigned next_thread;       /* tried first for the next connection */
-    unsigned full_naps;         /* consecutive naps while no descriptor is free */
-    uint64_t evicted;           /* closed idle connections that are not logged yet */
-    uint64_t logged_ns;         /* last warning that no connection could be accepted; 0: never */
-    uint64_t evicted_logged_ns; /* last warning that idle connections were closed; 0: never */
+    unsigned next_thread;       /* the thread to try first for the next connection */
+    unsigned full_naps;         /* naps in a row without a free descriptor */
+    uint64_t evicted;           /* idle connections closed since the last log line about them */
+    uint64_t logged_ns;         /* time of the last warning that accepting failed; 0: never */
+    uint64_t evicted_logged_ns; /* time of the last warning about closed idle connections; 0: never */
 
-    unsigned open_by_thread[]; /* daemon_count items */
+    unsigned open_by_thread[]; /* one for each HTTP thread */
 };
 
 static int compare(const void *one, const void *other) {
@@ -68,13 +68,13 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
     return ip;
 }
 
-/* gcc's analyzer reports memory as leaked if only a tree points to it. */
+/* gcc's analyzer reports a leak if only a tree points to memory. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection. NULL if the address has its most, or if out of memory. Call it with the mutex held. */
+/* Counts a connection. NULL if the address has too many, or if out of memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -119,7 +119,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The thread with the fewest connections; of several, the next in turn. Call it with the mutex held. */
+/* Returns the thread with the fewest connections. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -132,8 +132,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* Returns NULL if the address has its most connections. If the slot is still in use, its earlier connection
- * is gone: MHD closes a connection silently if memory runs out before it reports the connection as opened. */
+/* Fills a slot, and returns the daemon for the connection; NULL if the address may have no more. A used slot
+ * belongs to a connection that is gone: MHD closes a connection silently if memory runs out early. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -161,7 +161,7 @@ static void take(struct mm_acceptor *acceptor, int fd, const struct sockaddr_sto
         close(fd);
         mm_metrics_closed(MM_CLOSED_ADDRESS);
     } else if (MHD_add_connection(daemon, fd, (const struct sockaddr *)from, length) != MHD_YES) {
-        mm_acceptor_closed(acceptor, fd); /* MHD has closed the descriptor */
+        mm_acceptor_closed(acceptor, fd); /* MHD has already closed the descriptor */
     }
 }
 
@@ -177,7 +177,7 @@ static bool may_log(uint64_t *logged_ns) {
     return true;
 }
 
-/* Logs a shortage only after FULL_MS, because young connections may soon become idle. */
+/* Logs a shortage of connections, but only after FULL_MS, because new connections may soon be idle. */
 static void log_full(struct mm_acceptor *acceptor) {
     if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_log(&acceptor->logged_ns))
         mm_log_warning(
@@ -195,7 +195,7 @@ static void log_evicted(struct mm_acceptor *acceptor) {
     acceptor->evicted = 0;
 }
 
-/* Closes idle connections if few descriptors are free. False if no descriptor is free. */
+/* Closes idle connections if few descriptors are free. Returns false if no descriptor is free. */
 static bool free_descriptor(struct mm_acceptor *acceptor) {
     const unsigned open = mm_acceptor_open(acceptor);
     if (open > acceptor->kept_max)
@@ -261,7 +261,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     return NULL;
 }
 
-/* shutdown() ends the thread's wait in accept4(). */
+/* shutdown() interrupts accept4() in the acceptor's thread. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor) {
     __atomic_store_n(&acceptor->stopping, 1, __ATOMIC_RELAXED);
     (void)shutdown(acceptor->listener, SHUT_RDWR);

@@ -1,14 +1,14 @@
 /* The guard against request smuggling (RFC 9112, 11.2): refuses heads that libmicrohttpd accepts but a front
- * end may read differently. It sees a head header by header, and knows no route. */
+ * end may read differently. It checks the headers one by one, and knows no route. */
 #pragma once
 
 #include "gpu/status.h"
 
 #include <stddef.h>
 
-/* The state of one head. It owns nothing. */
+/* The guard's state for one head. It owns no memory. */
 struct mm_guard {
-    struct mm_error *error; /* set by the first check that fails */
+    struct mm_error *error; /* the first failed check sets it */
     bool http_1_0;
     bool has_length;
     bool has_coding;
@@ -16,11 +16,11 @@ struct mm_guard {
     uint64_t length; /* Content-Length; 0 if there is none */
 };
 
-/* Check a head: call begin, then header for each header in order, then end. Each returns MM_OK, or
- * MM_BAD_REQUEST in *error. After an error, close the connection without reading the body, and do not call
- * the guard again. `version` is a text like "HTTP/1.1", and `path` is the decoded target without its query.
- * Texts with a size may contain any bytes, and may be NULL if the size is 0. Any thread may call these
- * functions. */
+/* Check a head: call mm_guard_begin, then mm_guard_header for each header in order, then mm_guard_end. Each
+ * returns MM_OK, or MM_BAD_REQUEST in *error. After an error, close the connection without reading the body,
+ * and do not call the guard again. `version` is a text like "HTTP/1.1", and `path` is the decoded target
+ * without its query. Texts with a size may contain any bytes, and may be NULL if the size is 0. Any thread
+ * may call these functions. */
 enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const char *path,
                               struct mm_error *error);
 enum mm_status mm_guard_header(struct mm_guard *guard, const char *name, size_t name_bytes, const char *value,

@@ -1,7 +1,7 @@
-/* Keeps the headers that the server reads, passes all headers to the guard, and checks that they follow each
- * other without a gap. libmicrohttpd 0.9 parses a head in place: it overwrites colons and line ends with
- * zeros. A gap shows that it joined a folded line to a name, stopped at a zero byte, or took an empty name
- * for the end of the head. From 1.0 on it handles folded lines correctly and refuses the other two. */
+/* Keeps the headers that the server uses, passes all headers to the guard, and checks that the headers follow
+ * each other in memory without a gap. libmicrohttpd 0.9 parses a head in place and overwrites colons and line
+ * ends with zeros. A gap means that libmicrohttpd joined a folded line to a name, stopped at a zero byte, or
+ * took an empty name for the end of the head. Version 1.0 handles folded lines and refuses the rest. */
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
@@ -14,10 +14,10 @@ struct reading {
     struct mm_guard guard;
     struct mm_request *request;
     bool looks_for_gaps;
-    const char *end; /* end of the last name or value; its line end follows */
+    const char *end; /* end of the last name or value, before its line end */
 };
 
-/* The handler gets a C string, so an escaped zero byte would end it: /healthz%00x would become /healthz. */
+/* Shows zero bytes, because the handler gets a C string: /healthz%00x would otherwise become /healthz. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
     size_t bytes = MHD_http_unescape(text);
     mm_guard_show_zeros(text, bytes);
@@ -38,7 +38,7 @@ static enum mm_status fail_gap(struct mm_request *request) {
         "line of its own");
 }
 
-/* Whether `line` follows the text that ends at `end`, after CRLF or LF. */
+/* Whether a line begins after a CRLF or LF at `end`. */
 static bool is_next_line(const char *end, const char *line) {
     return line == end + 1 || line == end + 2;
 }
@@ -63,7 +63,7 @@ static void note(struct mm_request *request, const char *name, size_t name_bytes
             request->headers[header] = value;
 }
 
-/* Continues after an error, because the error's reply depends on other headers too. */
+/* Reads on after an error, because other headers affect the error's reply too. */
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;
@@ -79,8 +79,8 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Whether only the two line ends that end a head follow, overwritten with zeros. A line of a colon and LF
- * leaves as many zeros as CRLF, so it goes unnoticed. */
+/* Whether only the end of the head follows: two line ends, which MHD has overwritten with zeros. One false
+ * match remains: a line of a colon and LF becomes as many zeros as CRLF. */
 static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];
     const union MHD_ConnectionInfo *info =

@@ -25,19 +25,19 @@ const char *mm_header_name(enum mm_header header);
 struct mm_request;
 
 /* Callbacks of MHD (server/http/http.c), on the connection's thread. mm_head_unescape decodes a path or a
- * part of a query in place. mm_head_note_target records the length of the target before it is decoded. */
+ * part of a query in place. mm_head_note_target records the target's length before decoding. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* Sets request->headers, and checks that every parser would read the head alike. MM_OK with
- * request->upload.content_length set, or MM_BAD_REQUEST in request->error. The texts are those of MHD's first
- * call of the handler; `url` is decoded. The connection's thread calls it during that call. */
+/* Sets request->headers, and checks that every parser would understand the head equally. Sets
+ * request->upload.content_length, or fails with MM_BAD_REQUEST. The texts are the arguments of MHD's first
+ * call of the handler; `url` is decoded. Call it on the connection's thread during that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* MM_UNSUPPORTED_MEDIA_TYPE in request->error if the body is compressed. For the connection's thread only. */
+/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is compressed. Call it on the connection's thread. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether an error is about a compressed body, so the reply needs Accept-Encoding. Any thread may call it. */
+/* Whether an error means a compressed body, so the reply needs Accept-Encoding. Any thread may call it. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Headers that scripts may read beside the usual ones. Not every browser understands * here. */
+/* Headers that scripts of other sites may read. They are listed, because some browsers do not know *. */
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
@@ -59,7 +59,7 @@ void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_
         add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);
 }
 
-/* Browsers may cache the response for two hours. */
+/* Lets browsers cache the answer to a preflight for two hours. */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods) {
     add(headers, MHD_HTTP_HEADER_ALLOW, methods);
     if (cors.origin == NULL)

@@ -6,22 +6,22 @@
 #include "api/number/digits.h"
 #include "server/options.h"
 
-/* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
+/* The pages of other sites that may read a response (the CORS protocol of the Fetch standard,
  * https://fetch.spec.whatwg.org/#http-cors-protocol). All zeros: the response has no CORS headers. */
 struct mm_cors {
-    const char *origin; /* the origin that may read the response, or "*"; NULL: none; owned by the options */
-    bool varies;        /* the response depends on the request's origin */
+    const char *origin; /* "*", or the site whose pages may read the response; NULL: none; not owned */
+    bool varies;        /* another Origin header would change the response */
 };
 
-/* Decides by the value of the request's Origin header; NULL if there is none. */
+/* Decides by the value of the request's Origin header. `origin` is NULL if the request has none. */
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
 enum { MM_HEADERS_MAX = 10 };
 
-/* Most bytes of the value of Allow, with its NUL. */
+/* Size of the longest Allow header's value, with its NUL. */
 enum { MM_ALLOW_MAX = 48 };
 
-/* A list of headers; all zeros are an empty list. It owns no text except retry_after. */
+/* A list of headers. All zeros are an empty list. It owns only the text retry_after. */
 struct mm_headers {
     struct {
         const char *name;
@@ -31,7 +31,7 @@ struct mm_headers {
     char retry_after[MM_DIGITS_MAX + 1];
 };
 
-/* Adds the headers that every response has. `closes`: the connection closes after this response. */
+/* Adds the headers that every response has. If `closes`, the connection closes after this response. */
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
@@ -42,7 +42,7 @@ struct mm_problem_form {
     char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
 };
 
-/* Problem details (RFC 9457, api/problem.h). */
+/* Error replies as problem details (RFC 9457, api/problem.h). */
 extern const struct mm_problem_form mm_problem_details;
 
 /* The reply to a request that fails. It owns nothing. */
@@ -50,7 +50,7 @@ struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;
     const char *request_id;
-    char allow[MM_ALLOW_MAX]; /* methods for the Allow header of a 405 */
+    char allow[MM_ALLOW_MAX]; /* methods for the header Allow, if the status is 405 */
     struct mm_cors cors;
     bool head_only;
     unsigned retry_after_s; /* 0: no Retry-After */
@@ -59,5 +59,5 @@ struct mm_problem_reply {
 /* Adds the headers that only the reply to a failed request has. */
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply);
 
-/* Adds the headers of the response to OPTIONS. `methods` are those of the path, such as "GET, HEAD". */
+/* Adds the headers of the response to OPTIONS. `methods` is a list such as "GET, HEAD". */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* The most slow requests that one call of mm_line_look ends in a line. */
+/* Limits how many slow requests one call of mm_line_look ends for each line of waiting requests. */
 enum { ENDS_MAX = 64 };
 
 void mm_line_open(struct mm_line *line) {
@@ -53,7 +53,7 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* Reserves what the first requests of a line lack, in order, while the budget lasts. Needs server->mutex. */
+/* Reserves missing memory for a line's first requests, while the budget lasts. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -76,7 +76,7 @@ void mm_line_serve(struct mm_server *server) {
 
 /* The functions from here to mm_line_look free memory. Call them with server->mutex held. */
 
-/* Ends a request with this error. False if an upload's connection is no longer in MM_PHASE_BODY. */
+/* Ends a request with this error. Returns false if an upload is no longer in MM_PHASE_BODY. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
@@ -94,9 +94,9 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     return true;
 }
 
-/* Ends a reply. Its memory becomes free once the connection's thread notices the end. */
+/* Resets the connection of a slow reply. The reply's memory is free once the connection's thread notices. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else it would be dropped again meanwhile */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else the next call would drop it again */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -117,17 +117,17 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     }
 }
 
-/* Whether the body is being received or the reply is being sent. */
+/* Whether the request's body is being received or its reply is being sent. */
 static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
-            request->pace.looked_ns >= request->record.replied_ns); /* else it is still the upload's pace */
+            request->pace.looked_ns >= request->record.replied_ns); /* else `pace` describes the upload */
 }
 
-/* Bytes that become free for the first request of a line if this request ends. Small requests may use the
- * main part too while no request waits for the main part. A stored value that has lost its name is freed
- * after the reply that sends it. */
+/* How much memory a line's first request gains if `request` ends. Small requests may use the main part of the
+ * budget too, while no request waits for it. The end of a reply also frees the stored value that it sends, if
+ * the value's name is gone. */
 static size_t freed_bytes(const struct mm_request *request, int part) {
     const struct mm_reservation *memory = &request->memory;
     const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
@@ -141,7 +141,7 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 }
 
 struct slow_peers {
-    struct mm_request *requests[ENDS_MAX]; /* those that free most come first */
+    struct mm_request *requests[ENDS_MAX]; /* the request that frees most memory comes first */
     size_t bytes[ENDS_MAX];
     unsigned count;
 };
@@ -174,14 +174,14 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* What the first request lacks in a part: all it needs, if its reservation must move to that part. */
+/* Bytes that the first request lacks in a part of the budget. A reservation in another part does not help. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Ends uploads and replies that are too slow, until the first request fits. coming_bytes is the memory of
- * ended replies, which becomes free once the connection's thread notices the end. */
+/* Ends uploads and replies that are too slow, until the first request fits. coming_bytes counts memory of
+ * ended replies that their connections' threads have not freed yet. */
 static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
     struct slow_peers slow;
     struct mm_error error;
@@ -205,7 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* Memory of a part that waiting requests hold, except the first, and which of these arrived last. */
+/* All waiting requests but the first: how much of a budget part they hold, and which of them arrived last. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;
@@ -226,8 +226,8 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
     return waiting;
 }
 
-/* If the first request could not fit even after all requests that do not wait have ended, rejects the waiting
- * request that arrived last. If stored matrices alone leave too little memory, rejects the first. */
+/* Ends a deadlock: waiting requests hold memory that the first request needs. Rejects the waiting request
+ * that arrived last. If stored matrices alone use too much memory, rejects the first request. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;

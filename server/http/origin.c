@@ -5,9 +5,9 @@
 #include <arpa/inet.h>
 
 struct authority {
-    const char *host; /* an IPv6 address has its brackets; a final dot is left out */
+    const char *host; /* host with the brackets of an IPv6 address, but without a final dot */
     size_t host_bytes;
-    unsigned port; /* 0 if there is none */
+    unsigned port; /* 0 if no port is given */
 };
 
 enum { PORT_MAX = 65535 };
@@ -30,7 +30,7 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Splits a header's value. Spaces are allowed at its end but not at its beginning. */
+/* Splits the value of a header. The value may end with spaces, but not begin with spaces. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
     return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);
@@ -41,7 +41,7 @@ static bool same_host(const struct authority *left, const struct authority *righ
            strncasecmp(left->host, right->host, left->host_bytes) == 0;
 }
 
-/* Whether a host is an IP address or localhost. Neither can be the name of another site. */
+/* Whether a host is an IP address or localhost, which other sites cannot use as their names. */
 static bool is_own(const struct authority *authority) {
     static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
     char text[INET6_ADDRSTRLEN];
@@ -57,7 +57,7 @@ static bool is_own(const struct authority *authority) {
     return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-/* Reads the first host of a list. Returns where the next host begins, or NULL if this was the last. */
+/* Reads the first host of a list. Returns the start of the next host, or NULL after the last host. */
 static const char *next_of(const char *hosts, struct authority *authority, bool *good) {
     const size_t length = strcspn(hosts, ",");
     *good = cut(hosts, hosts + length, authority);
@@ -75,7 +75,7 @@ static bool is_listed(const char *hosts, const struct authority *authority) {
     return false;
 }
 
-/* Whether the host is a bracketed address, or has only characters of names and IPv4 addresses. */
+/* Whether a host looks like a bracketed address, a name or an IPv4 address. */
 static bool is_plain(const struct authority *authority) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     if (authority->host[0] != '[')
@@ -120,7 +120,7 @@ static bool cut_origin(const char *origin, struct authority *authority, unsigned
     return true;
 }
 
-/* Refuses an origin with the usual port of its scheme, because browsers leave that port out. */
+/* Refuses an origin that names its scheme's usual port, because browsers leave out this port. */
 bool mm_origin_is_origin(const char *text) {
     static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-_:/[]";

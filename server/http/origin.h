@@ -1,19 +1,19 @@
-/* Detects requests that a browser sends for a page of another site: by Origin, and by Host, which names the
- * other site after DNS rebinding. Knows neither libmicrohttpd nor routes. Any thread may call these
- * functions. */
+/* Detects requests that a browser sends for a page of another site, by the headers Origin and Host. After DNS
+ * rebinding only Host names the other site. This file knows neither libmicrohttpd nor routes. Any thread may
+ * call these functions. */
 #pragma once
 
 #include "gpu/status.h"
 
-/* MM_FORBIDDEN in *error unless `host` is an IP address, localhost, a name in `allowed`, or NULL. `host` is
- * the value of a well-formed Host header; NULL if there is none. `allowed` is the list of the option, or
- * NULL. Port, letter case and a final dot do not matter. */
+/* Allows only IP addresses, localhost and the names in `allowed` as `host`; otherwise fails with
+ * MM_FORBIDDEN. `host` is the value of a well-formed Host header, or NULL, which is allowed. `allowed` is the
+ * list of the option, or NULL. Port, letter case and a final dot do not matter. */
 enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error);
 
-/* MM_FORBIDDEN in *error if a page of `origin` may not send a request with this method. `origin` is the value
- * of the Origin header, or NULL if there is none. Safe methods (RFC 9110, 9.2.1) and requests without Origin
- * are always allowed. Other requests need a `host` with the host and port of `origin`. A missing port means
- * the usual port of the origin's scheme, because the server may be behind a TLS proxy. */
+/* Fails with MM_FORBIDDEN if a page of `origin` must not send a request with this method. `origin` is the
+ * value of the Origin header, or NULL. Safe methods (RFC 9110, 9.2.1) and requests without Origin are always
+ * allowed. Other requests are allowed if `host` has the host and port of `origin`. A missing port means the
+ * usual port of the origin's scheme, because the server may be behind a TLS proxy. */
 enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Work that threads share, on the stack of the thread that waits for it. The pool's mutex guards it. */
+/* Calls to share between threads. The waiting thread owns this struct, and the pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
@@ -20,14 +20,14 @@ struct share {
 struct mm_pool {
     pthread_mutex_t mutex; /* guards `tasks`, `shares` and `stopping` */
     pthread_cond_t changed;
-    STAILQ_HEAD(tasks, mm_pool_task) tasks; /* oldest first */
-    LIST_HEAD(shares, share) shares;        /* those with calls that have not begun */
+    STAILQ_HEAD(tasks, mm_pool_task) tasks; /* the oldest task comes first */
+    LIST_HEAD(shares, share) shares;        /* shares with calls that have not begun */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
 };
 
-/* Makes the next call of a share. The mutex is held before and after the call, but not during it. */
+/* Makes the next call of a share. Call it with the mutex held; it unlocks the mutex only during the call. */
 static void do_part(struct mm_pool *pool, struct share *share) {
     const unsigned index = share->begun++;
     if (share->begun == share->count)
@@ -36,10 +36,10 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(&share->done); /* before unlocking, after which the share may be gone */
+        pthread_cond_signal(&share->done); /* before the unlock, because the share may be gone afterwards */
 }
 
-/* The loop of a pool thread. It helps with shared work only while no task waits. */
+/* Runs tasks until the pool stops. Makes calls of shares only while no task waits. */
 static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
     pthread_mutex_lock(&pool->mutex);

@@ -1,4 +1,4 @@
-/* A worker pool: threads for long work, which would delay all other connections of an HTTP thread. The caller
+/* A worker pool: threads for long work, which would delay other connections of an HTTP thread. The caller
  * embeds struct mm_pool_task in its own struct. */
 #pragma once
 
@@ -6,7 +6,7 @@
 
 struct mm_pool;
 
-/* The pool uses a task from mm_pool_add until it calls run(task), on one of its threads without a lock. */
+/* The pool uses a task from mm_pool_add until it calls run(task), on a pool thread with no lock held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;
@@ -18,9 +18,9 @@ struct mm_pool *mm_pool_start(unsigned thread_count);
 /* Finishes all tasks, then ends the threads and frees the pool. NULL is allowed. */
 void mm_pool_stop(struct mm_pool *pool);
 
-/* Any thread may call it. */
+/* Lets the pool run a task. Any thread may call it. */
 void mm_pool_add(struct mm_pool *pool, struct mm_pool_task *task);
 
-/* Calls one(data, index) for each index below count, and returns once all calls have ended. The calling
- * thread and idle threads of the pool share the calls. Any thread may call it, even one of the pool. */
+/* Calls one(data, index) for each index below count, and returns when all calls have ended. The calling
+ * thread and idle pool threads make these calls. Any thread may call it, even a pool thread. */
 void mm_pool_share(struct mm_pool *pool, unsigned count, void (*one)(void *data, unsigned index), void *data);

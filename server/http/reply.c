@@ -24,7 +24,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues and releases the response. NULL means that memory ran out for it. */
+/* Adds the common headers, then queues and releases the response. `response` is NULL if memory ran out. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
@@ -40,7 +40,7 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     request->record.code = http;
     request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
     request->record.replied_ns = mm_clock_ns();
-    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep reads the record */
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep may read the record */
     return result;
 }
 
@@ -76,7 +76,7 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
-/* Uses a vector, because the text is constant and MHD's buffers are not. */
+/* Avoids a copy. Uses a vector, because MHD takes constant data only in vectors. */
 static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
     return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
@@ -101,7 +101,7 @@ static struct MHD_Response *respond_with_nothing(void) {
     return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-/* A client may cache the value, but must revalidate it before each use. */
+/* Lets a client cache the value, but the client must ask before each use whether the value is current. */
 static void add_validators(struct MHD_Response **response, const char *etag) {
     add_header(response, MHD_HTTP_HEADER_ETAG, etag);
     add_header(response, MHD_HTTP_HEADER_VARY, "Accept");
@@ -122,7 +122,7 @@ enum mm_status mm_reply_options(struct mm_request *request) {
     return reply(request, MHD_HTTP_NO_CONTENT, response, 0);
 }
 
-/* A body that is being sent. MHD calls release_outgoing after the last byte, or when the connection ends. */
+/* A body that MHD sends. MHD calls release_outgoing after the last byte, or when the connection ends. */
 struct outgoing {
     struct mm_server *server;
     struct mm_buffer buffer;
@@ -139,9 +139,9 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* Makes the reply to HEAD, or a 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 must
- * close the connection. Otherwise MHD would mark the body as chunked and send a last chunk, which the client
- * would take for the next reply. */
+/* Makes the reply to HEAD, or a 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 is told
+ * to close the connection. Otherwise MHD would send a last chunk, which the client would take for the next
+ * reply. */
 static struct MHD_Response *respond_without_body(uint64_t bytes) {
     enum { BLOCK_BYTES = 1 };
     struct MHD_Response *response =
@@ -151,7 +151,7 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     return response;
 }
 
-/* The page may load files and request data only from this server, and no other site may frame it. */
+/* The page may load files and data only from this server, and no other site may show it in a frame. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -175,8 +175,8 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* Sends the body without a copy, and takes ownership of it even on failure. If the body is in the memory of
- * request->value, the request keeps the value until it ends. */
+/* Sends the body without copying it, and takes ownership of it even on failure. If the body's memory belongs
+ * to request->value, the request keeps the value until the request ends. */
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
@@ -243,7 +243,7 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* Writes a member of a dictionary (RFC 9651), as a string, because the RFC's numbers are too imprecise. */
+/* Writes a member of a dictionary (RFC 9651), as a string, because RFC 9651 gives numbers too few digits. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
@@ -271,7 +271,7 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-/* Adds a header like "2, 3, 5". For a scalar it is a space, because libmicrohttpd refuses an empty value. */
+/* Adds a header like "2, 3, 5". A scalar has " ", because libmicrohttpd refuses empty values. */
 static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
     char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
     char *end = mm_put_text(value, shape->rank == 0 ? " " : "");
@@ -312,7 +312,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
 }
 
-/* MHD leaves out the body of a 304 but sends its length. */
+/* For a 304, MHD sends only the length of the body. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               const struct mm_shape *shape, const char *type) {
     const enum mm_dtype dtype = request->value->dtype;

@@ -1,4 +1,4 @@
-/* Checks deadlines, clients that left and slow clients. Knows no route and no codec. */
+/* The sweep: finds missed deadlines, clients that left, and slow clients. Knows no route and no codec. */
 #include "server/http/sweep.h"
 
 #include "gpu/store/store.h"
@@ -14,40 +14,40 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* HEADS_EVERY and TRIM_EVERY are in periods. Heads and readers are checked less often, because each check
- * takes a system call and many connections are idle. */
+/* HEADS_EVERY and TRIM_EVERY are numbers of sweeps. Heads and readers are checked less often, because each
+ * check takes a system call and many connections are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* time between attempts to serve requests that wait for memory */
+    SERVE_MS = 10, /* time between attempts to give memory to waiting requests */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
     SLICE_PAUSE_NS = 20000,
     CUT_LINGER_MS = 1000,
-    IDLE_MS_MIN = 100 /* least time without a request before a connection is closed as idle */
+    IDLE_MS_MIN = 100 /* a connection counts as idle only after this time */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* How long unused memory is kept. */
+/* Unused memory is returned to the system after this time. */
 #define KEEP_NS UINT64_C(10000000000)
 
-/* TCP_ESTABLISHED. Its own header cannot be included together with linux/tcp.h. */
+/* The value of TCP_ESTABLISHED, whose header cannot be included together with linux/tcp.h. */
 enum { ESTABLISHED = 1 };
 
-/* Returns 0 if then_ns is later, because it was set after the sweep had read the clock. */
+/* Returns 0 if then_ns is later than now_ns, because another thread set it after the sweep read the clock. */
 static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
     return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* Whether the client has closed the connection. A client that only stopped sending cannot be told apart, and
+/* Whether the client has closed the connection. A client that only stopped sending looks like that too, and
  * counts as gone, as in other servers. */
 static bool has_left(int fd) {
     struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Whether the deadline of a waiting request has passed. If so, *late is the reply. */
+/* Whether a waiting request has missed its deadline. If so, *late becomes the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
     const uint64_t deadline_ns = request->work != NULL ? request->work->deadline_ns : request->deadline_ns;
     if (request->upload.state != MM_UPLOAD_COMPLETE)
@@ -59,7 +59,7 @@ static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, 
     return true;
 }
 
-/* Abandons a waiting request if its client has left or its deadline has passed; otherwise returns false. */
+/* Abandons a waiting request if its client has left or its deadline has passed. Otherwise returns false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
     const bool is_late = is_past_deadline(request, now_ns, &late);
@@ -91,8 +91,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     return true;
 }
 
-/* MHD can miss the end of a connection if it came together with data. After reading is shut down, MHD reads
- * the data and then sees the end. A complete request is still answered. */
+/* If the client has left, closes the receiving side. Otherwise MHD could miss the end of a connection that
+ * came together with data. MHD still reads the data, and answers a complete request. */
 static bool end_reading_if_left(struct mm_connection *connection) {
     if (!has_left(connection->fd))
         return false;
@@ -112,7 +112,7 @@ static bool has_unread_reply(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }
 
-/* While received bytes are unread, the server is slow, and the time does not count against the client. */
+/* Records an upload's pace. Time does not count while bytes are unread, because the server is slow then. */
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
@@ -121,8 +121,8 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
         mm_pace_look(&request->pace, bytes, mm_upload_byte_ns(request), now_ns);
 }
 
-/* The client has --timeout-ms to read a reply. While it has read all that was sent, the server is slow, and
- * the time does not count against the client. */
+/* Records the pace of a client that reads a reply, which may take --timeout-ms. Time does not count while the
+ * client has read all sent bytes, because the server is slow then. */
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);
@@ -149,7 +149,7 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }
 
-/* Begins to count what the client reads, if a part of a reply is unread. */
+/* Begins to measure how fast the client reads, if a part of a reply is unread. */
 static void count_read(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
     connection->reading_since_ns = has_unread_reply(info) ? now_ns : 0;
     connection->read_bytes = info->tcpi_bytes_acked;
@@ -163,9 +163,9 @@ static bool has_read_enough(const struct mm_options *options, const struct mm_co
     return bytes / rate * 1000 + bytes % rate * 1000 / rate >= options->send_timeout_ms;
 }
 
-/* Drops a client that reads its reply too slowly. Each span of --send-timeout-ms is checked by itself,
- * because a socket's buffers take many bytes at once. If no bytes wait, the server is slow, not the client. A
- * client that has sent the next request has read the reply. */
+/* Drops a client that reads its reply too slowly. Each period of --send-timeout-ms is checked separately,
+ * because sockets buffer many bytes at once. If nothing is unread, the server is slow, not the client. A
+ * client that has sent its next request has read the reply. */
 static void look_at_reader(struct mm_server *server, struct mm_connection *connection,
                            const struct tcp_info *info, uint64_t now_ns) {
     const struct mm_options *options = server->options;
@@ -178,23 +178,23 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
         count_read(connection, info, now_ns);
         return;
     }
-    /* If there is a request, its record counts the cancellation. */
+    /* If a request exists, its record counts the drop. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
         mm_metrics_drop();
-    connection->reading_since_ns = 0; /* otherwise the next sweep could count it again */
+    connection->reading_since_ns = 0; /* else the next check could count the drop again */
     mm_connection_drop(connection);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a part of a head has arrived. With TLS the first head counts as begun from the start, because a
- * client that sends nothing costs as much. */
+/* Whether a part of a head has arrived. With TLS, the first head counts as begun at once, because even a
+ * client that sends nothing uses memory. */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }
 
-/* No event reports that a head begins. A head has begun if more bytes have arrived than when the sweep first
- * saw the connection after its latest request. The sweep cannot see a part of a head that came together with
- * that request; the connection then counts as idle, and MHD closes it after a minute. */
+/* Checks how long a head takes. No event tells when a head begins. So a head has begun if bytes have arrived
+ * since the sweep first saw the latest request. If the beginning of a head came together with this request,
+ * the sweep cannot see it. Then the connection counts as idle, and MHD closes it after a minute. */
 static void look_at_head(struct mm_server *server, struct mm_connection *connection,
                          const struct tcp_info *info, uint64_t now_ns) {
     unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
@@ -228,7 +228,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                        now_ns - connection->head_since_ns);
 }
 
-/* Unread bytes may be a request, even if they arrived before the sweep saw the latest request. */
+/* Whether a connection is idle. Unread bytes may be a request, even if they arrived before the last check. */
 static bool is_idle(const struct mm_connection *connection) {
     const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     if (mm_connection_phase(connection) != MM_PHASE_HEAD || requests != connection->requests_seen)
@@ -258,7 +258,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
     return closed;
 }
 
-/* Adds the request to `abandoned` if it must be resumed. */
+/* Checks a connection. Adds its request to `abandoned` if the caller must resume it. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
                     struct mm_resumed *abandoned) {
     struct mm_request *request;
@@ -293,8 +293,8 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
     }
 }
 
-/* Checks the next SLICE connections; false after the last. Their descriptors stay open, because before MHD
- * closes one, mm_connection_notify must lock the mutex to remove the connection from the list. */
+/* Checks the next SLICE connections. Returns false after the last one. The descriptors stay open meanwhile,
+ * because MHD must lock the mutex (in mm_connection_notify) before it closes a descriptor. */
 static bool look_at_slice(struct mm_server *server, bool heads) {
     struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     uint64_t now_ns = mm_clock_ns();
@@ -310,7 +310,7 @@ static bool look_at_slice(struct mm_server *server, bool heads) {
     return more;
 }
 
-/* Pauses between slices, because every request needs the mutex. */
+/* Checks all connections. Pauses between slices, because every request needs the mutex. */
 static void sweep_once(struct mm_server *server, bool heads) {
     const struct timespec pause = {.tv_nsec = SLICE_PAUSE_NS};
     pthread_mutex_lock(&server->mutex);
@@ -320,7 +320,7 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Waits until the next sweep, and meanwhile serves requests that wait for memory. */
+/* Waits until the next sweep. Meanwhile gives memory to waiting requests. */
 static void rest(struct mm_server *server) {
     const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
     for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {

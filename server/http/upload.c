@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Smaller bodies gain nothing from a larger receive buffer. So an unread body costs the system at most a few
- * times the memory that it costs the server. */
+/* Bodies of this length or more get a larger receive buffer; smaller bodies would gain nothing. So an unread
+ * body costs the system at most a few times the memory that it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is all expected memory if that is within these limits, else SMALL_BYTES. */
+/* The first step reserves all expected memory if these limits allow that, or else SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
@@ -78,7 +78,7 @@ static size_t buffered_bytes(const struct mm_request *request, uint64_t bytes) {
                                                                                        : (size_t)bytes;
 }
 
-/* Memory that the request needs in all; 0 if unknown, as for a body that may be streamed. */
+/* Returns all memory that the request needs, or 0 if unknown, for instance if the body may be streamed. */
 static size_t expected_bytes(const struct mm_request *request) {
     const bool is_known =
         request->upload.content_length != MM_LENGTH_UNKNOWN && request->upload.mode != MM_UPLOAD_UNDECIDED;
@@ -97,7 +97,7 @@ enum mm_status mm_upload_reserve_first(struct mm_request *request) {
                                  &request->error);
 }
 
-/* Makes the buffer large enough for the first `bytes` of the body. Reserves missing memory in whole steps. */
+/* Makes the buffer large enough for `bytes` bytes of the body. Reserves missing memory in large steps. */
 static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
     const size_t most = buffered_bytes(request, bytes_max(request));
@@ -116,7 +116,7 @@ static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* If memory is short, lets the reader drop decoded elements, which can be decoded again. */
+/* Makes space for a body. If memory is short, the reader drops decoded elements; it can decode them again. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);
@@ -147,7 +147,7 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
     const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
-    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* may begin after `now_ns` */
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* begun_ns may be later than now_ns */
 }
 
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
@@ -179,7 +179,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* Drops a chunk of a refused body. The reply follows the body, unless the body is long. */
+/* Drops a chunk of a refused body. A short body is read to its end before the reply; a long body is not. */
 static void drop(struct mm_request *request, size_t bytes) {
     mm_upload_drop(request);
     request->upload.dropped_bytes += bytes;
@@ -188,7 +188,7 @@ static void drop(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
-/* Buffers further chunks in page-locked memory if some is free, because a GPU copies faster from it. */
+/* Uses page-locked memory for further chunks, if some is free, because a GPU copies faster from it. */
 static void use_locked_memory(struct mm_request *request) {
     struct mm_buffer locked;
     if (mm_reservation_acquire(&request->memory, MM_UPLOAD_CHUNK_BYTES, &locked, NULL) != MM_OK)
@@ -226,8 +226,8 @@ static void store(struct mm_request *request, const char *data, size_t bytes) {
 }
 
 /* Reserves memory for all received bytes, because a reader that has packed elements may have to unpack them.
- * Between the two calls of mm_connection_move this thread has exclusive use of the connection, and the sweep
- * cannot release its memory. While the connection waits for memory, the sweep can. */
+ * Between the two calls of mm_connection_move only this thread may use the connection, so the sweep cannot
+ * release the request's memory. During a wait for memory, the sweep can do that. */
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes) {
     const size_t chunk = *bytes;
     const size_t received = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED) + chunk;

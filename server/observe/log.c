@@ -19,7 +19,7 @@ enum mm_log_format mm_log_format(void) {
     return log_format;
 }
 
-/* Formats the date only once a second, because that costs more than the rest of a line. */
+/* Formats the date only once a second, because this takes longer than all other fields of a log line. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     static _Thread_local time_t second = -1;
     static _Thread_local char written[MM_LOG_TIME_BYTES + 8];

@@ -15,7 +15,7 @@ const char *mm_stage_name(unsigned stage) {
     return stage == MM_STAGE_SEND ? "send" : mm_span_name((enum mm_span)stage);
 }
 
-/* Copies at most size − 1 bytes. The rest of `to` is zero already. */
+/* Copies at most size − 1 bytes. The caller has filled `to` with zeros. */
 static void copy_text(char *to, const char *from, size_t size) {
     memcpy(to, from, strnlen(from, size - 1));
 }
@@ -44,14 +44,14 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
 }
 
 /* Finds the stage in which the request was cancelled, unless it is recorded already. If the process ends
- * while a body arrives, the client counts as gone. */
+ * while a body arrives, the record says that the client left. */
 static void find_cancelled(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const struct mm_work *work = record->work;
     if (record->cancelled)
         return;
     if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
-        if (request->error.status == MM_OK) /* otherwise it was refused before */
+        if (request->error.status == MM_OK) /* otherwise the request was refused before */
             mm_record_cancel(record, MM_SPAN_RECEIVE);
     } else if (mm_request_state(request) == MM_RECEIVING &&
                request->upload.dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
@@ -65,7 +65,7 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     }
 }
 
-/* The HTTP status of the reply, even if the reply could not be sent. */
+/* Returns the HTTP status for the record, even if the reply could not be sent. */
 static unsigned find_code(const struct mm_record *record) {
     if (record->left && record->cancelled_in != MM_STAGE_SEND)
         return MM_CODE_LEFT;
@@ -83,7 +83,7 @@ static void pass_on(const struct mm_record *record) {
 void mm_record_end(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const bool was_cut = mm_connection_phase(request->peer) == MM_PHASE_CUT;
-    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns(); /* without the time to drop later bytes */
+    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns();
     find_cancelled(request, sent);
     if (record->problem == MM_OK && !record->left)
         record->problem = request->error.status;

@@ -1,4 +1,4 @@
-/* The log line of a request: `name=value` or `"name":value` for each field. printf would be too slow. */
+/* Writes the log line of a request, as `name=value` or `"name":value` pairs. printf would be too slow. */
 #include "server/observe/record.h"
 
 #include "api/number/digits.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Texts of a record are bounded and a byte takes at most five characters, so the line is bounded too. */
+/* An unfinished log line. Its length is limited: texts have limits, and a byte takes at most 5 characters. */
 struct line {
     char *end;
     bool json;
@@ -16,7 +16,7 @@ static void put_text(struct line *line, const char *text) {
     line->end = mm_put_text(line->end, text);
 }
 
-/* Each branch has a literal of its own, so the compiler knows the literal's length. */
+/* Repeats the call in both branches, so the compiler knows the length of each literal. */
 static void begin_name(struct line *line, const char *name) {
     line->end = line->json ? mm_put_text(line->end, ",\"") : mm_put_text(line->end, " ");
     put_text(line, name);
@@ -32,7 +32,7 @@ static void put_quote(struct line *line) {
         *line->end++ = '"';
 }
 
-/* The word must have no quotes, spaces or backslashes. */
+/* Writes a word without quotes, spaces or backslashes. */
 static void put_word(struct line *line, const char *name, const char *word) {
     put_name(line, name);
     put_quote(line);
@@ -40,7 +40,7 @@ static void put_word(struct line *line, const char *name, const char *word) {
     put_quote(line);
 }
 
-/* Writes any bytes. Bytes that are not printable ASCII become \xNN, even in JSON, which has no bytes. */
+/* Writes any text. Bytes other than printable ASCII become \xNN, even in JSON, which cannot express bytes. */
 static void put_foreign(struct line *line, const char *name, const char *text) {
     static const char hexadecimal[] = "0123456789abcdef";
     put_name(line, name);

@@ -17,7 +17,7 @@ export function make(tag, properties = {}, ...children) {
 
 export const code = (text) => make('code', {}, text);
 
-// Draws a text with `code`, *emphasis*, **strong** and [links](address). link(address, node) makes a link.
+// Turns a text with `code`, *emphasis*, **strong** and [links](address) into nodes. link(address, node) makes a link.
 export function rich(text = '', link) {
   const mark = (part) => {
     const [, label, address] = part.match(/^\[(.*)\]\((.*)\)$/) || [];
@@ -29,7 +29,7 @@ export function rich(text = '', link) {
   return make('span', {}, ...parts.map((part, index) => (index % 2 ? mark(part) : part)));
 }
 
-// An error that the server reports (RFC 9457), or one of the network, with status 0.
+// An error that the server reports (RFC 9457), or a network error, which has status 0.
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `the server answered with ${status}`);
@@ -42,9 +42,9 @@ export function problemBox(error) {
   return make('div', { class: 'problem', role: 'alert' }, make('strong', {}, title), make('div', {}, error.message));
 }
 
-// Sends a request to a path such as 'v1/matmul'. Returns the Response of a success, and throws a Problem otherwise.
-// If the server wants an API key, one dialog asks for it for all waiting requests, unless `quiet`. `any`: returns the
-// Response of an error too.
+// Sends a request to a path such as 'v1/matmul'. Returns the Response if it is a success, or if `any` is true.
+// Otherwise throws a Problem. If the server wants an API key and `quiet` is false, one dialog asks for a key on behalf
+// of all waiting requests.
 export async function call(path, { method = 'GET', body, type, accept, signal, quiet = false, any = false } = {}) {
   for (;;) {
     const headers = {};
@@ -64,7 +64,7 @@ export async function call(path, { method = 'GET', body, type, accept, signal, q
     if (response.ok || any) return response;
     const text = await response.text();
     let problem = {};
-    try { problem = JSON.parse(text); } catch { /* a proxy's page */ }
+    try { problem = JSON.parse(text); } catch { /* not JSON, perhaps a proxy's page */ }
     throw new Problem(response.status, problem);
   }
 }
@@ -74,7 +74,7 @@ export async function callJson(path, body, options = {}) {
   return (await call(path, options)).json();
 }
 
-// sessionStorage keeps the API key in this tab. Resolves to true if there is a new key to try.
+// Asks the user for an API key, which sessionStorage keeps in this tab. Resolves to true if there is a new key to try.
 let asking = null;
 
 function askKey(refused) {

@@ -72,7 +72,7 @@ function build(section, variants) {
   $('.parts', section).hidden = false;
 }
 
-// quiet: no dialog asks for the key, because the user has not asked for anything yet.
+// If `quiet`, no dialog asks for the API key, because the user has not asked for anything yet.
 export async function open(section, parameters, quiet = true) {
   const again = built, focused = document.activeElement;
   const variants = await variantList(section, quiet, () => open(section, parameters, false));

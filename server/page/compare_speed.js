@@ -3,7 +3,7 @@
 import { $, make, number } from './base.js';
 import { asker, figures, options, plot } from './part.js';
 
-// Variants that are checked at first.
+// Variants whose boxes are checked at first.
 const FIRST = ['naive', 'tiled_16', 'tiled_32', 'register_tiled', 'blas', 'shared', 'padded'];
 const COPIED = 4096; // rows and columns of the matrix whose copy measures the memory
 
@@ -28,7 +28,7 @@ function showSpeed(part, { op, rows, m, k, n, dtype, device }) {
     [{ label: rate, data: timed.map(speedOf) }], rate, 'variant, ' + of, { indexAxis: 'y' });
 }
 
-// timed: rows of one backend, the fastest first. rate: GB/s of a plain copy on this backend.
+// Draws the roofline of one backend. `timed` has its rows, the fastest first. `rate` is the GB/s of a plain copy.
 function showRoof(part, { m, k, n, dtype }, timed, rate) {
   // Operations for each byte of the predicted loads and stores. On a CPU the server predicts only the loaded elements.
   const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one byte
@@ -64,8 +64,8 @@ export function speed(part, variants) {
   options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
 
   const rates = {}; // GB/s of a plain copy, by backend
-  // Each row of a transposition also gives its speed as a share of a plain copy. Prefers a variant with tiles, which is
-  // not slow itself.
+  // Finds the rate of a plain copy. A row of a transposition gives its speed as a share of this rate. Prefers a variant
+  // with tiles, because it is fast.
   async function copyRate(post, backend) {
     const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
       .sort((one, other) => other.tile - one.tile)[0];

@@ -1,4 +1,4 @@
-// The API page: shows this server's /openapi.json, with requests that readers can send. None is sent by itself.
+// The API page: shows this server's /openapi.json, with requests that readers can send by a button.
 import { $, call, code, copied, curl, elapsed, make, problemBox, quote, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
@@ -12,8 +12,8 @@ const block = (text) => make('pre', { tabindex: '0' }, code(text));
 const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
 const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
 
-// Writes a schema as a short text. `seen` has the names of the schemas around it: a recursive schema ends with its own
-// name.
+// Writes a schema as a short text. `seen` has the names of the schemas that contain this one, so a recursive schema
+// ends with its own name.
 function type(schema, seen = [], indent = '\n') {
   const name = schema.$ref?.split('/').pop();
   if (seen.includes(name)) return name;
@@ -140,7 +140,7 @@ function errors() {
 
 async function show() {
   const text = await (await call('openapi.json')).text();
-  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // JavaScript would round them
+  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // JavaScript would round large integers
   const articles = Object.entries(api.paths).flatMap(([path, { parameters, ...operations }]) =>
     Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
   articles.push(errors());

@@ -15,7 +15,7 @@ const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store
   ['remark', (row) => (row.error ? row.error.detail : null)]];
 const kind = ({ rows, device = rows[0].device }) =>
   (rows.some((row) => row.measured) ? 'Predicted, and measured on ' + device : 'Predicted, not measured');
-// Explains the columns whose titles have these words.
+// Explanations of columns, by words of their titles.
 const MEANINGS = { 'global loads': 'elements that threads load from global memory',
   sectors: 'the parts of global memory, of 32 bytes each, that are moved',
   'load passes': 'shared memory has 32 banks, and in one pass each serves one word',
@@ -299,7 +299,7 @@ function keep() {
     [one.name, one.type === 'number' ? within(one) : one.value])) });
 }
 
-// quiet: no dialog asks for the key, because the user has not asked for anything yet.
+// If `quiet`, no dialog asks for the API key, because the user has not asked for anything yet.
 export async function open(section, parameters, quiet = true) {
   const variants = await variantList(section, quiet, () => open(section, parameters, false));
   if (!variants) return;

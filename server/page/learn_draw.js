@@ -33,8 +33,8 @@ export function squares(part, caption, corner, rows) {
   })));
 }
 
-// Draws what lanes access, in rows of 32 units of `bytes` bytes. places: { lane, unit, kind } for each unit of each
-// lane. rest(unit) is the square of a unit without a lane. Only rows with a lane are drawn.
+// Draws the memory that lanes of a warp access, in rows of 32 units of `bytes` bytes. places: { lane, unit, kind } for
+// each unit of each lane. rest(unit) is the square of a unit that no lane accesses. Rows without accesses are left out.
 function memory(part, caption, corner, bytes, places, rest, last = [], edge = () => null) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
   squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
@@ -62,7 +62,7 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
   // If words are wider than banks, each half of the warp has its own passes.
   const isRival = (lane, other) => banks[lane] === banks[other] && !(isWide && lane >> 4 !== other >> 4);
   const degree = (lane) => new Set(active.filter((other) => isRival(lane, other)).map(unit)).size;
-  const served = [Array(32).fill(0), Array(32).fill(0)]; // by lanes 0 to 15, and by 16 to 31; the first has all lanes if words are not wider
+  const served = [Array(32).fill(0), Array(32).fill(0)]; // one for each half of the warp; the first has all lanes if words are not wider than banks
   const places = active.flatMap((lane) => all.slice(0, isWide ? 2 : 1).map((half) => {
     const bank = banks[lane] + half, count = degree(lane);
     const by = served[isWide ? lane >> 4 : 0];

@@ -9,8 +9,8 @@ const titles = { rate: 'requests/s', p50: 'p50, ms', p99: 'p99, ms', queue: 'pro
 const charts = { rate: ['rate'], latency: ['p50', 'p99'], queue: ['queue'] };
 let section, timer, polling, paused, withOwn;
 let refused; // the key that the server refused; null if the tab had none
-let readings = []; // readings of the last minute, and the one before
-let points = []; // points of the charts: five minutes
+let readings = []; // readings of the last minute, and the reading before
+let points = []; // points of the charts, for five minutes
 
 // Parses Prometheus' text: the time, the series with their labels as members, and each value by its id.
 function read(text) {

@@ -61,7 +61,7 @@ function shapeOf(x) {
   return shape[1] && x.transpose.checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
 }
 
-// The request's parameters, as pairs of texts. They leave out what the page does not show of C.
+// The request's parameters, as pairs of texts. Unless `all`, they ask only for the part of C that the page shows.
 function parameters(all) {
   const list = [...new FormData(form)].filter(([, value]) => value && value[0] !== '@');
   const [a, b] = both.map(shapeOf);
@@ -88,7 +88,7 @@ function body(list) {
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
 
-// quiet: no dialog asks for a key, because the page has just been opened.
+// If `quiet`, no dialog asks for a key, because the page has just been opened.
 async function multiply(quiet) {
   running?.abort();
   const { signal } = running = new AbortController();
@@ -231,7 +231,7 @@ function build(section) {
   };
 }
 
-// Arrow keys and Enter move between cells. Left and right do so only if the cursor is at that end, or all is selected.
+// Arrow keys and Enter move between cells. Left and right do so only at this end of the text, or if all is selected.
 function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   const { selectionStart, selectionEnd, value, dataset: { at } } = target;
   if (!at || ctrlKey || metaKey || shiftKey) return;
@@ -243,7 +243,7 @@ function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   return false;
 }
 
-// Makes all rows equally long, and draws the first ones.
+// Makes all rows equally long, and draws the first rows.
 function setCells(x, rows) {
   const length = Math.max(...rows.map((row) => row.length)), name = x.name.toUpperCase();
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
