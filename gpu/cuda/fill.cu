@@ -1,11 +1,13 @@
-/* Generates random and identity matrices on the device. Each row of the grid generates one matrix. */
+/* Generates random and identity matrices on the device. The blocks with the same blockIdx.y generate one
+ * matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* Enough blocks to fill every multiprocessor. Each thread generates several elements of a large operand. */
+/* The number of blocks is limited to what fills every multiprocessor. Each thread generates several elements
+ * of a large operand. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 
