@@ -56,8 +56,8 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* Whether the product is small. Then tiled kernels are as fast as simt and, unlike simt, can share launches.
- */
+/* Whether the product is small. Then tiled kernels are as fast as simt and, unlike simt, can share
+ * launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
@@ -66,8 +66,8 @@ static bool is_for_tiles(const struct mm_product *product) {
 
 /* If C has at most one 32×32 tile for each multiprocessor, a multiprocessor is idle while its only block
  * waits for memory. Then tiled_async is best, because it overlaps copies with arithmetic. But tiled_async is
- * slow for transposed operands. tiled_16 has four times as many blocks, so it is best for all other products.
- */
+ * slow for transposed operands. tiled_16 has four times as many blocks, so it is best for all other
+ * products. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -77,8 +77,8 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* Whether the product is large enough to keep the whole chip busy. Then cuBLAS is up to 5% faster than simt.
- */
+/* Whether the product is large enough to keep the whole chip busy. Then cuBLAS is up to 5% faster than
+ * simt. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;

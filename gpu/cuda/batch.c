@@ -1,6 +1,6 @@
 /* Decides which small products and transpositions may share a launch, and enqueues the launch. The kernel
- * writes C directly to locked host pages, and reads small operands from locked host pages. Larger operands
- * in host memory are first copied to the device. */
+ * writes C directly to locked host pages, and reads small operands from locked host pages. Larger operands in
+ * host memory are first copied to the device. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"

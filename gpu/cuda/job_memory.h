@@ -7,8 +7,8 @@
 __BEGIN_DECLS
 
 /* The addresses of a job's matrices in device memory. If a shared launch uses a matrix in host memory, the
- * matrix's address here is undefined. The lane's workspace, a device copy or job->stored_c owns the memory.
- */
+ * matrix's address here is undefined. The lane's workspace, a device copy or job->stored_c owns the
+ * memory. */
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
     void *c;

@@ -79,8 +79,8 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the layout's kernel. MM_UNSUPPORTED if a block cannot have as much shared memory as the layout says.
- */
+/* Loads the layout's kernel. MM_UNSUPPORTED if a block cannot have as much shared memory as the layout
+ * says. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
 /* Loads the kernels that the plan launches for this product. The matrices need no data. */

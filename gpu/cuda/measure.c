@@ -37,8 +37,8 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     return status;
 }
 
-/* Measures the product. If the gate timed out, the time may include loading a kernel, so this measures again.
- */
+/* Measures the product. If the gate timed out, the time may include loading a kernel, so this measures
+ * again. */
 static enum mm_status measure_with_retry(const struct mm_plan *plan, const struct mm_product *product,
                                          struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);

@@ -42,8 +42,8 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which can make a stream wait. The caller owns the gate, and frees it with mm_cuda_gate_free.
- */
+/* Makes a gate, which can make a stream wait. The caller owns the gate, and frees it with
+ * mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
 /* Frees a gate; NULL is allowed. */

@@ -33,8 +33,8 @@ constexpr unsigned GLOBAL_THREADS = 512;
 
 /* Returns the index of the cache line that follows `line` in a chain. The indices are a linear congruential
  * sequence: a·line + c modulo `lines`, which is a power of two. The chain visits all lines before it repeats,
- * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). a and c are from Numerical Recipes.
- */
+ * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). a and c are from Numerical
+ * Recipes. */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -69,8 +69,8 @@ __global__ void follow(const char *place, double *cycles) {
     *cycles = static_cast<double>(now_cycles() - start) / STEPS;
 }
 
-/* Reads shared memory. The 32 threads of a warp read words in 32 different banks, so there are no conflicts.
- */
+/* Reads shared memory. The 32 threads of a warp read words in 32 different banks, so there are no
+ * conflicts. */
 __global__ void __launch_bounds__(SHARED_THREADS) sweep_shared(unsigned turns, unsigned *sink) {
     __shared__ volatile uint32_t words[SHARED_THREADS];
     uint32_t all = 0;
@@ -94,8 +94,8 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
 }
 
 /* Reads global memory. Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four
- * reads in flight. The write to `sink` almost never happens, but keeps the compiler from dropping the reads.
- */
+ * reads in flight. The write to `sink` almost never happens, but keeps the compiler from dropping the
+ * reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;

@@ -71,8 +71,8 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. The thread must wait for the read that returns `value`, so a write ends a timing.
- */
+/* Writes to shared memory. The thread must wait for the read that returns `value`, so a write ends a
+ * timing. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
