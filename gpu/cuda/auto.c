@@ -15,8 +15,8 @@ enum {
      * time matters more: in bfloat16, a tiled kernel took 13 µs and `tensor` took 5 µs. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* The crossover for operands whose rows do not all begin at multiples of 16 bytes. It is higher, because
-     * `tensor` copies such operands first. */
+    /* The crossover if rows do not begin at multiples of 16 bytes, because then `tensor` first copies
+       operands. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
@@ -39,8 +39,7 @@ static size_t blocks_of(const struct mm_product *product, size_t edge) {
            mm_product_count(product);
 }
 
-/* Returns the index of the first edge that is at least `length`, or `count`. The edges are in ascending
- * order. */
+/* Returns the index of the first edge that is at least `length`, or `count`. The edges ascend. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -56,8 +55,7 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* Whether the product is small. Then tiled kernels are as fast as simt and, unlike simt, can share
- * launches. */
+/* Whether the product is small. Then tiled kernels are as fast as simt, and can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
@@ -66,8 +64,7 @@ static bool is_for_tiles(const struct mm_product *product) {
 
 /* If C has at most one 32×32 tile for each multiprocessor, a multiprocessor is idle while its only block
  * waits for memory. Then tiled_async is best, because it overlaps copies with arithmetic. But tiled_async is
- * slow for transposed operands. tiled_16 has four times as many blocks, so it is best for all other
- * products. */
+ * slow for transposed operands. For other products tiled_16 is best: it has four times as many blocks. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -77,8 +74,7 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* Whether the product is large enough to keep the whole chip busy. Then cuBLAS is up to 5% faster than
- * simt. */
+/* Whether the product keeps the whole chip busy for long. Then cuBLAS is up to 5% faster than simt. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
@@ -92,9 +88,8 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether variant number `row` of the table supports the product, and the product is large enough. C must
- * have at least `narrow` rows and columns. The stack must have at least as much work as a product of
- * edge×edge×edge. */
+/* Whether variant number `row` of the table supports the product, and the product is large enough: C has at
+ * least `narrow` rows and columns, and the stack has at least as much work as edge×edge×edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];

@@ -35,8 +35,8 @@ struct mm_cuda_stack {
     size_t c_step;
 };
 
-/* The parameter of a batch kernel. Layer z of the grid computes items[z] or, for a stack, the product with
- * index stack.first + z. All layers have as many blocks as the largest item needs, so smaller items have idle
+/* The parameter of a batch kernel. Layer z of the grid computes items[z], or the stack's product number
+ * stack.first + z. Each layer has as many blocks as the largest item needs, so smaller items have idle
  * blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
@@ -72,8 +72,7 @@ static_assert(sizeof(struct mm_cuda_items) <= 4096 && sizeof(struct mm_cuda_copi
                   sizeof(struct mm_cuda_generated) <= 4096,
               "a kernel's parameters may have 4 KiB");
 
-/* Enqueues one kernel that makes all copies. This is faster than a copy engine, which takes microseconds for
- * each copy. */
+/* Enqueues one kernel that makes all copies, because a copy engine takes microseconds for each copy. */
 cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t stream);
 
 struct mm_cuda_device;
@@ -92,8 +91,8 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns the batch key of a planned job, or 0 if the job must run alone. Jobs with equal keys may share a
- * launch. Any thread. */
+/* Returns the batch key of a planned job, or 0 if the job must run alone. Equal keys: may share a launch. Any
+ * thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
 /* Whether a shared launch reads this source of the job directly from host memory. Any thread. */

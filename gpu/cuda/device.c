@@ -180,8 +180,7 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* Makes an open device current for this thread. Without this call, CUDA would use device 0, even if the user
- * has excluded device 0. */
+/* Makes an open device current. Otherwise CUDA would use device 0, even if the user has excluded it. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;

@@ -28,8 +28,8 @@ struct mm_cuda_device {
 /* Makes the device current for the CUDA calls of this thread. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Adds a device to the list of open devices. If one device fails, mm_cuda_status checks all devices in the
- * list. Any thread. */
+/* Adds a device to the list of open devices. If a device fails, all devices in the list are checked. Any
+ * thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
 /* Removes a device from the list of open devices, if the device is in the list. Any thread. */

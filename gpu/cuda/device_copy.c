@@ -10,8 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the matrix. Only the thread that runs the device's lanes uses this struct,
- * until the copy is released. */
+/* Data that a variant derived from the matrix. Only the thread that runs the device's lanes uses this. */
 struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
@@ -88,8 +87,7 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device, and returns the device. Returns NULL if the device is already closed. The
- * caller holds the mutex. */
+/* Removes the copy from its device, and returns the device, or NULL if closed. The caller holds the mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -133,9 +131,8 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds `bytes` to the device's counts and returns true, unless the limit for stored matrices would be
- * exceeded. If for_only, only matrices that have no other copy count towards the limit. Otherwise all copies
- * and derived data count. */
+/* Adds `bytes` to the device's counts, or returns false if they exceed the limit for stored matrices. If
+ * for_only, only matrices without any other copy count. Otherwise all copies and derived data count. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -334,8 +331,7 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for the lane's stream, and closes the lane. The caller passes the result of its CUDA calls as `code`,
- * and what they do as `doing`. */
+/* Waits for the lane's stream, and closes the lane. `code` is the result of the work on the stream so far. */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

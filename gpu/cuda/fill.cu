@@ -1,13 +1,12 @@
-/* Generates random and identity matrices on the device. The blocks with the same blockIdx.y generate one
- * matrix. */
+/* Generates random and identity matrices on the device. Blocks with equal blockIdx.y generate one matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* The number of blocks is limited to what fills every multiprocessor. Each thread generates several elements
- * of a large operand. */
+/* At most as many blocks as fill every multiprocessor. For a large operand, each thread generates many
+ * elements. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 

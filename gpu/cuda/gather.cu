@@ -1,5 +1,4 @@
-/* Copies a batch's operands from locked host pages to device memory. The blocks with the same blockIdx.y copy
- * one operand. */
+/* Copies operands from locked host pages to device memory. Blocks with equal blockIdx.y copy one operand. */
 #include "gpu/cuda/batch.h"
 
 namespace {

@@ -6,9 +6,8 @@
 
 __BEGIN_DECLS
 
-/* The addresses of a job's matrices in device memory. If a shared launch uses a matrix in host memory, the
- * matrix's address here is undefined. The lane's workspace, a device copy or job->stored_c owns the
- * memory. */
+/* The addresses of a job's matrices in device memory. Undefined for a matrix that a shared launch uses in
+ * host memory. The lane's workspace, a device copy or job->stored_c owns the memory. */
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
     void *c;
@@ -36,8 +35,8 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
  * workspace and the copies of stored operands for later jobs. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* The state of retries. The caller sets `lane`. For a single job, the caller also sets `job` and `plan`. All
- * other members begin as 0. */
+/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. `tries` begins as 0.
+ */
 struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */
@@ -56,8 +55,8 @@ struct mm_cuda_retry {
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* Sets the errors of these jobs to MM_NO_DEVICE_MEMORY, with the needed bytes and the free bytes. Call this
- * after mm_cuda_release_memory. */
+/* Sets the jobs' errors to MM_NO_DEVICE_MEMORY with the needed and the free bytes, after
+ * mm_cuda_release_memory. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

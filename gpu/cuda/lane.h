@@ -15,9 +15,8 @@ struct mm_job;
 struct mm_verification;
 struct mm_reduction;
 
-/* A long job is divided into bands, which are launched one after another (run.c). A band computes some rows
- * of C, or some products of a stack. Between two bands, kernels of other streams can run, and the job can be
- * cancelled. */
+/* A long job is launched band by band (run.c). A band computes some rows of C, or some products of a stack.
+ * Between two bands, kernels of other streams can run, and the job can be cancelled. */
 struct mm_cuda_bands {
     struct mm_job *job;        /* NULL if no job runs in bands */
     struct mm_plan plan;       /* the job's plan, or a plan that needs less workspace */
@@ -30,8 +29,8 @@ struct mm_cuda_bands {
     struct mm_error error;     /* why no more bands are launched; MM_OK if no launch failed */
 };
 
-/* The events that are recorded on the lane's stream while a job runs. The time from one mark to the next is
- * called a span. */
+/* Events that are recorded on the lane's stream while a job runs. A span is the time from one mark to the
+ * next. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,
@@ -41,7 +40,7 @@ enum mm_cuda_mark {
     MM_CUDA_MARKS
 };
 
-/* Only one thread at a time may use a lane. It must first make the lane's device current. */
+/* One thread at a time may use a lane, and must first make the lane's device current. */
 struct mm_lane {
     struct mm_cuda_device *device;
     cudaStream_t stream;
@@ -62,25 +61,21 @@ struct mm_lane {
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* Launches the plan's only kernel, of type void(struct mm_product), over all of C. Plans point to this
- * function by their member `launch`. A grid has at most 65535 blocks in y, so a tall C needs several
- * launches. */
+/* Launches a kernel of type void(struct mm_product) over all of C. For plan->launch of plans with one kernel.
+ * A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Returns how many rows of C a band has, or m if the product is not divided. Products are divided only if
- * their forecast is over 100 ms, and if plan->layout.block_rows is not 0, as it is for cuBLAS, tensor and
- * fp32_tensor. A product is not divided if its bands would need another plan, because that could change the
- * bits of C. */
+/* Returns how many rows of C a band has, or m if the product is not divided. A product is not divided if its
+ * forecast is at most 100 ms, or if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor). It is also
+ * not divided if its bands would need another plan, because this could change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues the layout's kernel over a grid of blocks. `arguments` points to the kernel's arguments, as for
- * cudaLaunchKernel. */
+/* Enqueues the layout's kernel over a grid of blocks. `arguments` is used as by cudaLaunchKernel. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the layout's kernel. MM_UNSUPPORTED if a block cannot have as much shared memory as the layout
- * says. */
+/* Loads the layout's kernel. MM_UNSUPPORTED if a block would need too much shared memory. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
 /* Loads the kernels that the plan launches for this product. The matrices need no data. */

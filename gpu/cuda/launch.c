@@ -37,8 +37,7 @@ static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lan
     return mm_cuda_status(lane->device, code, "opting in to shared memory", error);
 }
 
-/* Loads the kernel, and reads its attributes. Reading the attributes makes the CUDA runtime load the
- * kernel. */
+/* Reads the kernel's attributes. This makes the CUDA runtime load the kernel. */
 static enum mm_status load(const struct mm_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);

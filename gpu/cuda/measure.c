@@ -37,8 +37,7 @@ static enum mm_status measure_once(const struct mm_plan *plan, const struct mm_p
     return status;
 }
 
-/* Measures the product. If the gate timed out, the time may include loading a kernel, so this measures
- * again. */
+/* Measures again if the gate timed out, because then the time may include loading a kernel. */
 static enum mm_status measure_with_retry(const struct mm_plan *plan, const struct mm_product *product,
                                          struct mm_lane *lane, uint64_t *kernel_ns, struct mm_error *error) {
     const enum mm_status status = measure_once(plan, product, lane, kernel_ns, error);
@@ -47,8 +46,7 @@ static enum mm_status measure_with_retry(const struct mm_plan *plan, const struc
     return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* Loads the kernels and acquires the workspace. If memory is short, this fails and does not change the plan,
- * because a variant must be measured with its usual plan. */
+/* Loads the kernels and acquires the workspace. Never changes the plan, even if memory is short. */
 static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);

@@ -1,5 +1,4 @@
-/* Allocates device memory from the device's pool, in the order of a stream. Also copies between host and
- * device for tests and benchmarks. */
+/* Allocates device memory from a pool, in the order of a stream. Also copies for tests and benchmarks. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
@@ -38,8 +37,7 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* A workspace up to this size is made half as large again. So, if products grow slowly, the workspace is
- * seldom replaced. */
+/* A workspace up to this size is made 50% larger, so it is seldom replaced if products grow slowly. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {

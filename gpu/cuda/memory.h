@@ -6,14 +6,12 @@
 
 __BEGIN_DECLS
 
-/* Fails with MM_NO_DEVICE_MEMORY, and sets *error to a message with the device's name, the needed bytes and
- * the free bytes. Any thread. */
+/* Fails with MM_NO_DEVICE_MEMORY. *error names the device, the needed and the free bytes. Any thread. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 
 /* Acquires memory from the device's pool, in the order of the lane's stream, aligned to 256 bytes. `bytes`
- * may be 0. *memory is untouched on failure. After MM_NO_DEVICE_MEMORY, the caller should call
- * mm_cuda_prepare_retry. */
+ * may be 0. *memory is untouched on failure. After MM_NO_DEVICE_MEMORY, call mm_cuda_prepare_retry. */
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
                                     struct mm_error *error);
 
@@ -38,9 +36,8 @@ static inline size_t mm_cuda_aligned(size_t bytes) {
     return mm_size_round_up(bytes, ALIGNMENT);
 }
 
-/* Frees the workspaces of idle lanes, and returns the pool's unused memory to the driver. Waits for the
- * device. If no lane is busy, also calls mm_cuda_drop_copies. Only the thread that runs the device's lanes
- * calls this. */
+/* Waits for the device, frees the workspaces of idle lanes, and frees the pool's unused memory. If no lane is
+ * busy, also calls mm_cuda_drop_copies. Only the thread that runs the device's lanes calls this. */
 void mm_cuda_trim(struct mm_cuda_device *device);
 
 __END_DECLS

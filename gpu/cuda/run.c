@@ -72,8 +72,7 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }
 
-/* Enqueues the reduction, the download and the first check. The measured download time includes the
- * reduction, but not the check. */
+/* Enqueues the reduction, the download and the first check. The download time includes the reduction. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
@@ -93,8 +92,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 #define BAND_NS 100e6
 
-/* Whether a band of `rows` rows gets the same kernel and the same splits of k as the whole product. If not,
- * bands could change the bits of C. */
+/* Whether a band of `rows` rows gets the whole product's kernel and splits of k, so C has the same bits. */
 static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
@@ -105,8 +103,7 @@ static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *pro
 }
 
 /* Returns how many products of a stack together take about BAND_NS. If each product needs its own launch,
- * returns at most LOOP_MAX, to limit the host's time. Returns all products for cuBLAS, which gets them at
- * once. */
+ * returns at most LOOP_MAX, to limit the host's time. cuBLAS gets all products at once. */
 static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
     enum { LOOP_MAX = 1024 };
     const size_t count = mm_product_count(product);
@@ -182,8 +179,7 @@ static void enqueue_next(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* Enqueues the job up to its first band. The measured upload time includes acquiring memory, which may be
- * slow. */
+/* Enqueues the job up to its first band. The upload time includes acquiring memory, which may be slow. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
@@ -253,8 +249,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* Tries each job alone, until one begins, because the jobs together got no memory. The worker begins the
- * other jobs later. */
+/* Tries each job alone, until one begins. The worker begins the remaining jobs later. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++) {

@@ -9,8 +9,8 @@ __BEGIN_DECLS
 
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Sets *span_ns to the nanoseconds from mark `from` to the mark after it. The stream must already have passed
- * both marks. */
+/* Sets *span_ns to the nanoseconds from mark `from` to the next mark. The stream must have passed both marks.
+ */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
 /* Returns the bytes of device memory that mm_cuda_verify needs for this product. */
@@ -18,8 +18,7 @@ size_t mm_cuda_verify_bytes(const struct mm_product *product);
 
 /* Enqueues the check of `count` products of a stack, from index `first` on. The matrices are in device
  * memory. `memory` is device memory of mm_cuda_verify_bytes, aligned to 256 bytes. m and n must not be 0.
- * When the check has run, lane->verification has the result of all products of the stack that were checked so
- * far. */
+ * When the check has run, lane->verification has the result of all products checked so far. */
 enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                               size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
                               struct mm_error *error);
@@ -32,18 +31,16 @@ size_t mm_cuda_reduce_bytes(void);
 enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues a copy of a part of a stack, from device memory to host memory. At `to`, the part's rows follow
- * each other without gaps. */
+/* Enqueues a copy of a part of a stack from device memory to host memory. The copy has no gaps between rows.
+ */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. The two matrices must have equal shapes and types, but their leading
- * dimensions can differ. */
+/* Enqueues a copy of a matrix. Only the leading dimensions of the two matrices can differ. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which can make a stream wait. The caller owns the gate, and frees it with
- * mm_cuda_gate_free. */
+/* Makes a gate, which can make a stream wait. The caller frees the gate by mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
 /* Frees a gate; NULL is allowed. */
@@ -54,8 +51,7 @@ cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 
-/* Whether the stream waited for 2 ms, and then went on without the gate being opened. The caller must first
- * wait for the stream. */
+/* Whether the stream stopped waiting because 2 ms had passed. The caller must first wait for the stream. */
 bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate);
 
 __END_DECLS

@@ -1,6 +1,6 @@
 /* Checks products on the device (gpu/check/verify.h): computes C·x and A·(B·x) for a few random vectors x,
- * and compares the results. The order of the additions depends only on the shape, so all devices compute the
- * same residual. */
+ * and compares the results. The order of additions depends only on the shape, so all devices compute one
+ * residual. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
@@ -29,8 +29,7 @@ struct cut cut_of(const struct operand &x) {
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and the offsets at which the sums of each matrix begin in the check's memory. An offset
- * is a number of sums. */
+/* The three matrices, and the offsets of their sums in the check's memory, counted in sums. */
 struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;

@@ -1,6 +1,6 @@
 /* Kernels that measure the speed of a device's memories. The kernel `follow` measures the latency of global
- * memory. The kernels sweep_shared and sweep_global read with all multiprocessors at once, and the host
- * measures the time. */
+ * memory. In sweep_shared and sweep_global, all multiprocessors read at once, and the host measures the
+ * time. */
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,14 @@
 namespace {
 
 /* Reads the multiprocessor's cycle counter. The asm statement is volatile and clobbers memory, so the
- * compiler moves no volatile access from before this call to after it, or the other way. */
+ * compiler moves no volatile access across it. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
     return now;
 }
 
-/* `follow` first makes STEPS_BEFORE reads without timing, which load the instructions and the address
- * translations into caches. Then `follow` times STEPS reads. */
+/* `follow` times STEPS reads, after STEPS_BEFORE reads that fill the caches of instructions and addresses. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
@@ -33,8 +32,7 @@ constexpr unsigned GLOBAL_THREADS = 512;
 
 /* Returns the index of the cache line that follows `line` in a chain. The indices are a linear congruential
  * sequence: a·line + c modulo `lines`, which is a power of two. The chain visits all lines before it repeats,
- * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). a and c are from Numerical
- * Recipes. */
+ * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -54,8 +52,7 @@ __device__ __forceinline__ const char *pointer_at(const char *place) {
 }
 
 /* Measures the cycles of one read of a chain. The loop's other instructions cost no time, because they run
- * while the thread waits for a pointer. The write to `last` makes the thread wait for the last pointer before
- * the thread reads the clock. */
+ * during the reads. The write to `last` makes the thread wait for the last pointer. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -69,8 +66,7 @@ __global__ void follow(const char *place, double *cycles) {
     *cycles = static_cast<double>(now_cycles() - start) / STEPS;
 }
 
-/* Reads shared memory. The 32 threads of a warp read words in 32 different banks, so there are no
- * conflicts. */
+/* Reads shared memory without conflicts: the 32 threads of a warp read words in 32 different banks. */
 __global__ void __launch_bounds__(SHARED_THREADS) sweep_shared(unsigned turns, unsigned *sink) {
     __shared__ volatile uint32_t words[SHARED_THREADS];
     uint32_t all = 0;
@@ -94,7 +90,7 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
 }
 
 /* Reads global memory. Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four
- * reads in flight. The write to `sink` almost never happens, but keeps the compiler from dropping the
+ * reads in flight. The write to `sink`, which almost never happens, prevents the compiler from dropping
  * reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {

@@ -12,8 +12,7 @@ namespace {
  * measurement, a pass over the second half evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* For the latency of the L2 cache, the chain covers 1/CACHE_SHARE of the cache, but at least CACHE_LINES_MIN
- * cache lines. */
+/* To measure the L2 cache, a chain covers 1/CACHE_SHARE of the cache, or CACHE_LINES_MIN cache lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
 /* Chosen so a sweep takes hundreds of microseconds, which is much longer than a launch. */
@@ -88,8 +87,7 @@ cudaError_t time_access(struct probe *probe, const struct mm_access *access, str
     return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
 }
 
-/* Measures the seconds of a sweep. First makes a sweep of one turn without measuring, to load the code and to
- * speed up the device's clocks. */
+/* Measures the seconds of a sweep. A short first sweep loads the code and speeds up the device's clocks. */
 cudaError_t time_sweep(struct mm_lane *lane, struct sweep *sweep, unsigned turns,
                        cudaError_t (*launch)(const struct sweep *, cudaStream_t), double *seconds) {
     float ms = 0.0f;
@@ -185,9 +183,8 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
     return code;
 }
 
-/* First zeroes all memory, so no kernel reads memory that was never written. Zeroing also evicts the first
- * half from the cache. The accesses are measured after the sweeps, because sweeps speed up the device's
- * clocks. */
+/* First zeroes all memory, so no kernel reads memory that was never written. This also evicts the first half
+ * from the cache. The accesses come after the sweeps, because sweeps speed up the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

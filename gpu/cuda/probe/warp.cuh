@@ -15,8 +15,8 @@
 
 namespace {
 
-/* Numbers of reads that are timed together, and of rounds. GLOBAL_MANY is small, because each read of global
- * memory needs registers of its own. */
+/* How many reads a round times, and how many rounds. GLOBAL_MANY is small, because each read needs registers.
+ */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -71,8 +71,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. The thread must wait for the read that returns `value`, so a write ends a
- * timing. */
+/* Writes to shared memory. Before that, the thread waits for the read that returns `value`. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -105,8 +104,8 @@ __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink)
     return now_cycles() - start;
 }
 
-/* Counts the cycles of COUNT reads of one address in shared memory. Reads complete in order, so it is enough
- * to wait for the last read. */
+/* Counts the cycles of COUNT reads of one address in shared memory. Reads complete in order, so the thread
+ * waits only for the last read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
     Word word;
@@ -118,9 +117,9 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
     return now_cycles() - start;
 }
 
-/* Counts the cycles of COUNT reads of global memory, each at another address. The caller always passes false
- * as `keep`. The compiler does not know that, so it gives each word its own registers. Therefore no read
- * waits for an earlier read. */
+/* Counts the cycles of COUNT reads of global memory, each at another address. `keep` is always false, but the
+ * compiler does not know that. So the compiler gives each word its own registers, and no read waits for
+ * another. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {

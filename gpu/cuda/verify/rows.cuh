@@ -7,8 +7,7 @@ namespace {
 
 constexpr unsigned COMPARING = 512;
 
-/* For each row of a product, the sums of C·x and of A·(B·x). The sums of a row are divided into parts, which
- * must still be added up. */
+/* The sums of C·x and of A·(B·x) for each row. The parts of a row's sums must still be added up. */
 template <typename NUMBER> struct rows {
     const NUMBER *c;
     const NUMBER *a;
@@ -53,9 +52,9 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* Compares the rows, and merges the results into *result. One block compares all rows, because there are few
- * sums. first_row is the number of this product's first row, counted through the whole stack. If it is not 0,
- * *result already has the result of the stack's earlier products. */
+/* Compares all rows in one block, because there are few sums, and merges the results into *result. first_row
+ * is the number of the product's first row in the whole stack. If it is not 0, *result has the result of the
+ * stack's earlier products. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,

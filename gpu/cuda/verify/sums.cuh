@@ -1,6 +1,6 @@
 /* Kernels that read a matrix once and multiply its rows by a few vectors. A row of op(X) is called a line
- * here, because it can be a column of the matrix in memory. Lines are divided into parts, so a few long lines
- * still keep the whole chip busy. */
+ * here, because it can be a column in memory. Lines are divided into parts, so a few long lines keep the chip
+ * busy. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -31,8 +31,7 @@ __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Adds up lines whose elements are neighbours in memory. Each warp adds up a part of one line, and each
- * thread adds every 32nd element. */
+/* Adds up lines whose elements are neighbours in memory. Each warp adds up a part of one line. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -62,8 +61,7 @@ __global__ void __launch_bounds__(THREADS)
         results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
 }
 
-/* Adds up lines that are columns of the matrix in memory. Each thread adds up a part of one line, so a warp
- * reads neighbouring elements. */
+/* Adds up lines that are columns in memory. Each thread adds up a part of one line. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_across(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -95,8 +93,8 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the sums of all parts of each line of B, and computes norms. The results replace the sums of the
- * lines' first parts. */
+/* Adds up the parts' sums for each line of B, and computes norms. The results replace the first part's sums.
+ */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
