@@ -36,7 +36,7 @@ struct mm_cuda_stack {
 };
 
 /* The parameter of a batch kernel. Layer z of the grid computes items[z], or the stack's product number
- * stack.first + z. Each layer has as many blocks as the largest item needs, so smaller items have idle
+ * stack.first + z. Each layer has as many blocks as the largest item needs, so other layers have idle
  * blocks. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
@@ -91,8 +91,7 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns the batch key of a planned job, or 0 if the job must run alone. Equal keys: may share a launch. Any
- * thread. */
+/* Returns a job's batch key, or 0 if the job must run alone. Equal keys allow a shared launch. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
 /* Whether a shared launch reads this source of the job directly from host memory. Any thread. */

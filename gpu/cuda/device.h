@@ -28,11 +28,10 @@ struct mm_cuda_device {
 /* Makes the device current for the CUDA calls of this thread. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Adds a device to the list of open devices. If a device fails, all devices in the list are checked. Any
- * thread. */
+/* Adds a device to the list of devices that are checked if a device fails. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of open devices, if the device is in the list. Any thread. */
+/* Removes a device from this list, if the device is in the list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence

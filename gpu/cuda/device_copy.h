@@ -27,8 +27,7 @@ enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struc
  * memory is kept with the stored operand at `from`, for later jobs that pass an equal `key`. If *is_filled,
  * an earlier job filled the memory, and the lane's stream waits for that job. Otherwise the caller enqueues
  * kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL if memory is short. Also
- * returns NULL to the first job, because many operands are used only once. Then the caller uses other
- * memory. */
+ * returns NULL to the first job, because many operands are used only once. */
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled);
 

@@ -5,8 +5,7 @@
 
 namespace {
 
-/* At most as many blocks as fill every multiprocessor. For a large operand, each thread generates many
- * elements. */
+/* These blocks fill every multiprocessor. For a large operand, each thread generates many elements. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 

@@ -35,8 +35,7 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
  * workspace and the copies of stored operands for later jobs. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. `tries` begins as 0.
- */
+/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. tries begins at 0. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */
@@ -55,8 +54,7 @@ struct mm_cuda_retry {
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* Sets the jobs' errors to MM_NO_DEVICE_MEMORY with the needed and the free bytes, after
- * mm_cuda_release_memory. */
+/* After mm_cuda_release_memory, sets the jobs' errors, with the needed and the free bytes. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

@@ -29,8 +29,7 @@ struct mm_cuda_bands {
     struct mm_error error;     /* why no more bands are launched; MM_OK if no launch failed */
 };
 
-/* Events that are recorded on the lane's stream while a job runs. A span is the time from one mark to the
- * next. */
+/* Events on the lane's stream while a job runs. A span is the time from one mark to the next. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,

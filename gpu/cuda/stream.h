@@ -9,8 +9,7 @@ __BEGIN_DECLS
 
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Sets *span_ns to the nanoseconds from mark `from` to the next mark. The stream must have passed both marks.
- */
+/* Sets *span_ns to the time from mark `from` to the next mark. The stream must have passed both marks. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
 /* Returns the bytes of device memory that mm_cuda_verify needs for this product. */
@@ -31,8 +30,7 @@ size_t mm_cuda_reduce_bytes(void);
 enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues a copy of a part of a stack from device memory to host memory. The copy has no gaps between rows.
- */
+/* Enqueues a copy of a part of a stack from the device to the host. The copy has no gaps between rows. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 

@@ -1,6 +1,6 @@
 /* Checks products on the device (gpu/check/verify.h): computes C·x and A·(B·x) for a few random vectors x,
- * and compares the results. The order of additions depends only on the shape, so all devices compute one
- * residual. */
+ * and compares the results. The order of additions depends only on the shape, so residuals are
+ * reproducible. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"

@@ -18,19 +18,16 @@ struct mm_job {
 
     /* The owner sets these, and keeps the matrices alive while the queue has the job. */
 
-    /* The matrices, in host memory. m, n and k may be 0. If C has no data, a GPU does not copy C to the
-     * host. */
+    /* The matrices, in host memory. m, n and k may be 0. C without data is not copied from a GPU. */
     struct mm_product product;
 
-    /* Where the operands come from. The owner holds references to stored operands. If an operand is
-     * generated, it is dense. A host device writes it to the product's data. On a GPU, its data may be
-     * NULL. */
+    /* Where the operands come from. The owner holds references to stored operands. Generated operands are
+     * dense. For a host device, they need memory in `product`; for a GPU, their data may be NULL. */
     struct mm_source sources[MM_OPERANDS_MAX];
 
     const struct mm_variant *variant; /* a variant of work.backend; may be `auto` */
 
-    /* The wanted part of C, or NULL for all of C. The part is written to C's data without gaps between
-     * rows. */
+    /* The wanted part of C, or NULL for all of C. The result has no gaps between rows. */
     const struct mm_window *part;
 
     bool keeps_c;        /* for a host device: C's data gets all of C, and not only the part */
@@ -40,8 +37,7 @@ struct mm_job {
     bool is_locked;      /* all matrices that have data and are not stored are in locked pages */
     void *verify_memory; /* for a check on a host device; mm_verify_bytes long */
 
-    /* The result, which the owner may read after `done` was called. C is undefined unless work.error is
-     * MM_OK. */
+    /* The owner may read this after `done` was called. C is undefined unless work.error is MM_OK. */
     struct mm_outcome outcome;
 
     /* C in device memory if stores_c. The owner releases this copy or passes it to the store. The copy can
@@ -69,8 +65,7 @@ static inline bool mm_job_checks(const struct mm_job *job) {
     return job->verify && job->progress.checked < mm_product_count(&job->product);
 }
 
-/* Clears the result of an earlier run, and sets work.bytes. If C is empty, no backend gets the product, so
- * the product counts as checked. */
+/* Clears the result of an earlier run, and sets work.bytes. A product with an empty C counts as checked. */
 void mm_job_clear(struct mm_job *job);
 
 /* Plans the job for a device: sets `plan`, and the members that mm_work_plan sets. MM_UNSUPPORTED if the
@@ -97,6 +92,5 @@ size_t mm_job_generated_bytes(const struct mm_job *job);
 /* Returns the bytes of stored operands that have no copy on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
-/* Returns the number of operations of a product (2·m·n·k), or the bytes of A and C of a transposition. The
- * caller has set job->outcome.ran. */
+/* Returns the operations of a product, or the bytes of a transposition. job->outcome.ran must be set. */
 double mm_job_flops_or_bytes(const struct mm_job *job);

@@ -20,8 +20,7 @@ struct mm_outcome {
     struct mm_reduction reduction;       /* of the wanted part of C, if job->reduces */
 };
 
-/* Returns the rate by kernel time: GFLOP/s of a product, or GB/s of a transposition. Returns 0 if nothing
- * ran. */
+/* Returns GFLOP/s of a product, or GB/s of a transposition, by kernel time. Returns 0 if nothing ran. */
 static inline double mm_outcome_rate(const struct mm_outcome *outcome) {
     const uint64_t kernel_ns = outcome->span_ns[MM_SPAN_KERNEL];
     return kernel_ns == 0 ? 0.0 : outcome->flops_or_bytes / (double)kernel_ns;

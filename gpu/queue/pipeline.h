@@ -1,5 +1,4 @@
-/* The device lanes that one worker thread uses, and the jobs that run in these lanes. Only the worker thread
- * calls these functions. */
+/* The device lanes of one worker thread, and their jobs. Only the worker thread calls these functions. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -36,8 +35,8 @@ static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline)
 }
 
 /* Whether to begin more jobs now. Returns false if no lane is free. Also returns false in the first 30 µs of
- * a launch of small jobs. Small jobs that arrive during this time share the next launch, which gives up to
- * 40% more requests a second. */
+ * a launch of small jobs. Small jobs that arrive in this time share the next launch. This gives up to 40%
+ * more requests per second. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
 /* Begins the jobs in a free lane. At least one lane must be free. Jobs that fail to begin stay in *batch, and

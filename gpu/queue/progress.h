@@ -1,7 +1,7 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
- * of a stack. Between two parts, other work can run, and the product can be cancelled. A host device chooses
- * the size of a part by the time of the part before. A GPU calls a part a band, and chooses its size in
- * gpu/cuda/run.c. */
+ * of a stack. Between two parts, other work can run, and the product can be cancelled. On a host device, the
+ * size of a part depends on the time of the part before. On a GPU, parts are called bands
+ * (gpu/cuda/run.c). */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -12,8 +12,7 @@
 
 /* The caller sets all members to 0 before the first part. */
 struct mm_progress {
-    /* The current part begins at row `row` and column `col` of C, in product `item` of the stack. Everything
-     * before this position is complete. */
+    /* The current part begins at row `row` and column `col` of C, in product `item` of the stack. */
     size_t item;
     size_t row;
     size_t col;
@@ -40,6 +39,5 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* Advances to the next part, and returns whether a part is left. A GPU calls this when it has enqueued a
- * part. */
+/* Advances to the next part, and returns whether a part is left. On a GPU, call this after enqueueing. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

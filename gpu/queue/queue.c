@@ -90,8 +90,7 @@ static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error 
                    queue->jobs_waiting, queue->limits.jobs_max);
 }
 
-/* Rejects work that would wait too long at this worker. If a waiting job has no measured rate, its time
- * counts as 0. */
+/* Rejects work that would wait too long at this worker. The time of jobs without a rate counts as 0. */
 static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
                                  struct mm_error *error) {
     const double limit_ns = (double)queue->limits.wait_ns_max;
@@ -277,12 +276,10 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* If mm_queue_fail_hung was not called for this long, the process itself was stopped. Then the measured times
- * of all steps begin again. */
+/* If mm_queue_fail_hung was not called for this long, the process was stopped, and times are reset. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Returns when the watch first saw the current step of the running work. If the step is new, records and
- * returns now_ns. */
+/* Returns when the watch first saw the current step of this work. If that is now, records now_ns. */
 static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running, uint64_t now_ns) {
     const uint64_t seen_ns = __atomic_load_n(&running->seen_ns, __ATOMIC_RELAXED);
     if (seen_ns != 0 && now_ns - queue->looked_ns <= STOPPED_NS)
@@ -292,8 +289,7 @@ static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running,
 }
 
 /* Whether the worker's device is a GPU that has been at one step for longer than most_ns. If the GPU is
- * already marked as failed, returns true only if work waits for its lost thread. The caller holds the
- * mutex. */
+ * already marked as failed, work must also wait for its thread. The caller holds the mutex. */
 static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)

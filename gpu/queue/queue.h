@@ -1,8 +1,8 @@
 /* The bounded queue in front of the devices. Each device has its own worker.
  *
  * After mm_queue_submit returns MM_OK, the queue owns the work. The owner gets the work back when the queue
- * calls `done`, or when mm_queue_cancel returns true. A full queue rejects work at once with MM_BUSY. A
- * stopping queue rejects work with MM_STOPPING.
+ * calls `done`, or when mm_queue_cancel returns true. A full queue rejects work with MM_BUSY, a stopping
+ * queue with MM_STOPPING.
  *
  * A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. Between two
  * steps, work goes to the end of the waiting list. Accepted work ends in one of these ways. The queue sets
@@ -34,28 +34,24 @@ struct mm_queue;
 struct mm_task;
 
 struct mm_queue_limits {
-    /* The most jobs that wait for all devices together. Products between two parts count as waiting, but
-     * tasks that have begun do not. */
+    /* The most jobs that wait. Products between two parts count, but tasks that have begun do not. */
     size_t jobs_max;
 
-    /* A job is rejected if, by measured rates, the jobs before it will take longer than this. 0 for no
-     * limit. */
+    /* The longest wait of a job, by measured rates; 0 for no limit. Other jobs are rejected. */
     uint64_t wait_ns_max;
 };
 
 /* Opens the queue, and starts the threads of each device's worker. The caller owns the devices, and closes
- * them after the queue. While the queue is open, other threads call only those functions of a device that
- * backend.h marks with "Any thread". MM_INTERNAL if memory or threads run out. *queue is untouched on
- * failure. */
+ * them after the queue. While the queue is open, other threads may call only device functions with the
+ * comment "Any thread". MM_INTERNAL if memory or threads run out. *queue is untouched on failure. */
 enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
 
-/* Clears the result of an earlier run, and plans the work for a device: of the devices of work->backend that
- * can do the work, the least loaded. The caller must call this before each mm_queue_run or mm_queue_submit,
- * and hold no lock, because planning takes long. On failure sets work->error: MM_UNSUPPORTED if no device can
- * run the variant or the shape, MM_NOT_READY if all such devices have failed. Any thread that owns the
- * work. */
+/* Clears the result of an earlier run, and plans the work for the least loaded device that can do it. Call
+ * this before each mm_queue_run or mm_queue_submit, with no lock held, because planning takes long. On
+ * failure sets work->error: MM_UNSUPPORTED if no device can run the variant or the shape, MM_NOT_READY if all
+ * such devices have failed. Any thread that owns the work. */
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
 /* Adds work to the waiting list of its device, and never blocks. The caller has called mm_queue_prepare. If
@@ -68,8 +64,7 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
  * has called mm_queue_prepare. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
-/* Submits a task to this device if the device is idle. Otherwise, or if the queue is stopping, returns false.
- * Any thread. */
+/* Submits a task to this device. Returns false if the device is busy or the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
 /* Marks each GPU as failed that has been at one step for longer than most_ns, because its thread is lost. 0
@@ -102,8 +97,7 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 /* Rejects new work with MM_STOPPING from now on. Accepted work continues. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends all work early. Work that has not begun gets this error. The caller first calls mm_queue_stop. Any
- * thread. */
+/* Ends all work early. Work that has not begun gets this error. First call mm_queue_stop. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
 /* Stops the queue, waits until all work is over, and frees the queue. NULL is allowed. */

@@ -226,8 +226,7 @@ static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     return product;
 }
 
-/* Measures the rate of a variant. The best of several runs counts, because the first run is slow, and because
- * a CPU quota can interrupt a run. */
+/* The best of several runs counts, because the first run is slow, and a CPU quota can interrupt a run. */
 static void assume_rate(struct mm_device *device, const struct mm_variant *variant, char *memory) {
     uint64_t best_ns = 0;
     for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {

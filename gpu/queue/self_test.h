@@ -9,10 +9,9 @@
  * uses the device calls this. `error` must not be NULL. */
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);
 
-/* Times every variant on float32 matrices, and sets half of the measured rate as the first rate for forecasts
- * (gpu/plan/forecast.h). Needs 12 MiB of device memory, and takes some hundredths of a second. If memory is
- * short, does nothing. MM_DEVICE_FAILED if the device fails. Only the thread that uses the device calls
- * this. */
+/* Times every variant on float32 matrices, and sets the first rates for forecasts (gpu/plan/forecast.h).
+ * Needs 12 MiB of device memory, and takes some hundredths of a second. If memory is short, does nothing.
+ * MM_DEVICE_FAILED if the device fails. Only the thread that uses the device calls this. */
 enum mm_status mm_self_test_rates(struct mm_device *device, struct mm_error *error);
 
 /* Tests the variant with index `row` in the backend's table. Returns MM_OK without a test if the variant is

@@ -32,8 +32,7 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Advances to the next variant. Returns true if the self-test is over: this variant failed or was the
- * last. */
+/* Advances to the next variant. Returns true if the self-test is over: a failure, or the last variant. */
 static bool step(struct self_test *test) {
     if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
         return false;
@@ -42,8 +41,7 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a variant. Counts the self-test last, after the finding was stored and the device
- * marked. */
+/* Ends the test of a variant. First stores the finding, then marks the device, and then counts. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;
@@ -97,8 +95,7 @@ static void begin(struct self_test *test, struct mm_queue *queue) {
         __atomic_store_n(&test->is_under_way, 0, __ATOMIC_RELAXED);
 }
 
-/* Whether to report the status. Other statuses, for example that memory is short, say nothing about the
- * device. */
+/* Whether to report the status. Short memory, for example, says nothing about the device. */
 static bool is_news(enum mm_status status) {
     return status == MM_DEVICE_FAILED || status == MM_INTERNAL || status == MM_UNSUPPORTED;
 }

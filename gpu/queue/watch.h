@@ -1,5 +1,4 @@
-/* The watch marks hung devices as failed. It also tests idle devices again, to find faults before clients
- * do. */
+/* The watch marks hung devices as failed. It tests idle devices again, to find faults before clients do. */
 #pragma once
 
 #include "gpu/queue/queue.h"

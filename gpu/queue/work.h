@@ -1,7 +1,6 @@
 /* Work is what waits in a device's queue: a product (gpu/queue/job.h) or a task (gpu/queue/task.h). Products
  * and tasks have struct mm_work as their first member. The owner embeds work in its own struct, so queueing
- * allocates nothing. While the queue owns work (queue.h), the owner reads only members that the owner has
- * set. */
+ * allocates nothing. While the queue owns work, the owner may read only members that it has set. */
 #pragma once
 
 #include "gpu/status.h"
@@ -54,8 +53,7 @@ struct mm_work {
     uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for work that cannot */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
-    /* When the watch first saw the current step, or saw it after its last progress. 0 if the watch has not
-     * seen it yet. __atomic access only. */
+    /* When the watch first saw the step since the step's last progress, or 0. __atomic access only. */
     uint64_t seen_ns;
 
     size_t bytes;       /* bytes of a product's matrices */
@@ -81,11 +79,9 @@ static inline void mm_work_show_progress(struct mm_work *work) {
     __atomic_store_n(&work->seen_ns, 0, __ATOMIC_RELAXED);
 }
 
-/* Plans the work for a device: sets is_exclusive, batch_key, load, expected_ns and, for a job, `plan`.
- * MM_UNSUPPORTED if the device cannot do the work. Only the thread that owns the work calls this, with no
- * lock held. */
+/* Plans the work for a device: sets is_exclusive, batch_key, load, expected_ns and a job's plan.
+ * MM_UNSUPPORTED if the device cannot do the work. Called by the owner, with no lock held. */
 enum mm_status mm_work_plan(struct mm_work *work, struct mm_device *device, struct mm_error *error);
 
-/* Calls `done` for a list of work that is over, linked by `next`. Makes one call for neighbours in the list
- * that have the same `done`. */
+/* Calls `done` for a list of work that is over. Neighbours with the same `done` get one call. */
 void mm_work_list_done(struct mm_work *first);

@@ -83,8 +83,7 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
 }
 
-/* Whether the first waiting work can begin now, beside the running work. If it cannot, all other work waits
- * too. */
+/* Whether the first waiting work can begin beside the running work. Otherwise all other work waits too. */
 static bool can_begin(const struct mm_worker *worker) {
     const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     return first != NULL && !worker->runs_exclusive &&
@@ -99,8 +98,7 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
     worker->runs_exclusive = work->is_exclusive;
 }
 
-/* Limits of a batch: the bytes that the jobs of the batch copy, and the waiting work that is skipped because
- * it cannot share the launch. */
+/* Limits of a batch: the bytes that it copies, and how many other jobs it may overtake. */
 enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {

@@ -25,8 +25,7 @@ struct mm_worker {
     struct mm_worker_thread threads[MM_LANES_MAX];
     unsigned thread_count; /* number of started threads */
 
-    /* Signalled when work arrives or ends, or when the queue closes. Uses queue->mutex and
-     * CLOCK_MONOTONIC. */
+    /* Signalled when work arrives or ends, or when the queue closes. Used with queue->mutex. */
     pthread_cond_t changed;
 
     /* Incremented when waiting work can perhaps begin. __atomic access; written with the mutex held. */
@@ -40,8 +39,7 @@ struct mm_worker {
     bool runs_exclusive;
 };
 
-/* The queue. No thread may hold the mutex while it calls a function of a backend, a task's `run` or a
- * `done`. */
+/* The queue. No thread may hold the mutex while it calls a backend, a task's `run` or a `done`. */
 struct mm_queue {
     pthread_mutex_t mutex; /* guards the members below, and the workers' lists and loads */
     struct mm_queue_limits limits;
@@ -51,8 +49,7 @@ struct mm_queue {
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */
     bool stopping;       /* new work is rejected; __atomic access, written with the mutex held */
 
-    /* No step begins any more, except the first step of a product. __atomic access, written with the mutex
-     * held. */
+    /* Only first steps of products can still begin. __atomic access, written with the mutex held. */
     bool ending_tasks;
 
     bool closing; /* workers end when their lists are empty */
@@ -74,8 +71,7 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 /* Removes running work, and makes it idle. The caller holds the mutex. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves running work to the end of the waiting list. Cancelled work moves to the front. The caller holds the
- * mutex. */
+/* Moves running work to the end of the waiting list, or to its front if cancelled. Hold the mutex. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.
@@ -89,8 +85,7 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
 
 /* Plans a product for another device, and moves the product to the worker of this device. The product has not
  * begun. `runs_at` is the worker that has the product in its running list, or NULL. Returns false if no other
- * device can run the product, if the queue is closing, or if the work is a task. The caller must not hold the
- * mutex. */
+ * device can run it, if the queue is closing, or if the work is a task. Do not hold the mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */

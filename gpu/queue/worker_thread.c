@@ -1,5 +1,4 @@
-/* The threads of a worker. Each thread begins products in free lanes of the device, ends products, and runs
- * slices of tasks. */
+/* The threads of a worker. Each thread begins and ends products in lanes, and runs slices of tasks. */
 #include "gpu/queue/worker.h"
 
 #include "gpu/cpu/cores.h"
@@ -18,8 +17,7 @@ static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
 
-/* Whether the work can run. If the work is cancelled or late, or if the device has failed, sets
- * work->error. */
+/* Whether the work can run. If it is cancelled or late, or if the device failed, sets work->error. */
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
@@ -40,8 +38,7 @@ static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device must run this product. If not, either C is empty, or this function has set
- * work.error. */
+/* Whether the device must run this product. If not, C is empty, or this sets work.error. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);
@@ -58,8 +55,7 @@ static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     self->over = work;
 }
 
-/* Calls finish_one for each job of the batch, and learns rates. The mutex also guards the rates, because a
- * host device has several threads. */
+/* Ends finished jobs, and learns rates. Holds the mutex for both, because a host device has many threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -122,16 +118,14 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &begun); /* mm_pipeline_begin left only jobs that failed */
 }
 
-/* Begins products while no lane is busy. If a product gets no memory, it fails, because no lane will free
- * any. */
+/* Begins products while no lane is busy. Products that get no memory fail, because no lane will free any. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);
     begin(self, batch, &without_memory);
 }
 
-/* Continues a product on a host device, of which more parts are left. If other work waits, pauses the
- * product. */
+/* Continues a product that has more parts, on a host device. If other work waits, pauses the product. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
@@ -164,9 +158,8 @@ static bool end(struct mm_worker_thread *self) {
     return true;
 }
 
-/* A thread that waits for the device polls for SPIN_NS, which is enough for a small product. After that, the
- * thread naps. A nap is 1/NAP_PART of the time waited so far, so the end of a job is noticed only a little
- * later. */
+/* A thread that waits for the device first polls for SPIN_NS, which is enough for a small product. Then it
+ * naps, each time for 1/NAP_PART of the time waited so far. So naps delay the end of a job only a little. */
 enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
 
 /* Returns when to look at the lanes again. Returns now_ns while the thread still polls. */
@@ -209,8 +202,7 @@ static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batc
         begin_again(self, without_memory.jobs[index]);
 }
 
-/* Whether this thread could begin a job, and waiting work has changed since the thread last looked at the
- * list. */
+/* Whether this thread could begin a job, and the waiting list has changed since the thread's last look. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
     return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
            __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
@@ -230,8 +222,7 @@ static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Waits until a launch is complete, and ends its jobs. Stops waiting if a job arrives that this thread could
- * begin. */
+/* Ends a launch when it is complete. Stops waiting if a job arrives that this thread could begin. */
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
@@ -241,8 +232,7 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* Runs a slice of a task, or ends the task. If the task must end but has begun, its `run` only releases what
- * the task has acquired. */
+/* Runs a slice of a task, or ends the task. A task that has begun is cancelled by its `run`. */
 static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
     struct mm_work *work = &task->work;
@@ -261,8 +251,7 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
 }
 
 /* The main function of a worker's thread. On a GPU, begins the next jobs before it calls `done`, so the GPU
- * works meanwhile. Before a slice of a task or a product on a host device, calls `done` first, because these
- * take long. */
+ * works meanwhile. Calls `done` before a slice of a task or a product on a host device. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;

@@ -13,8 +13,7 @@ struct mm_cuda_gate {
 namespace {
 
 /* The longest wait at a gate. Under a debugger, or while a library loads a kernel, a launch can block the
- * host until the stream is empty. Without this limit, host and gate would then wait for each other
- * forever. */
+ * host until the stream is empty. Without this limit, host and gate would wait for each other forever. */
 constexpr unsigned long long WAIT_NS_MAX = 2000000;
 
 __device__ unsigned long long now_ns() {

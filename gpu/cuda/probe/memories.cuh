@@ -1,6 +1,5 @@
 /* Kernels that measure the speed of a device's memories. The kernel `follow` measures the latency of global
- * memory. In sweep_shared and sweep_global, all multiprocessors read at once, and the host measures the
- * time. */
+ * memory. sweep_shared and sweep_global read on all multiprocessors at once, and the host times them. */
 #pragma once
 
 #include <cstdint>
@@ -90,8 +89,7 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
 }
 
 /* Reads global memory. Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four
- * reads in flight. The write to `sink`, which almost never happens, prevents the compiler from dropping
- * reads. */
+ * reads in flight. The write to `sink` almost never happens. It stops the compiler from dropping reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;

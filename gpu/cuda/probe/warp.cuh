@@ -15,8 +15,7 @@
 
 namespace {
 
-/* How many reads a round times, and how many rounds. GLOBAL_MANY is small, because each read needs registers.
- */
+/* Reads in a round, and rounds. GLOBAL_MANY is small, because each read needs registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
@@ -104,8 +103,7 @@ __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink)
     return now_cycles() - start;
 }
 
-/* Counts the cycles of COUNT reads of one address in shared memory. Reads complete in order, so the thread
- * waits only for the last read. */
+/* Counts the cycles of COUNT reads of one address in shared memory. Waits only for the last read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
     Word word;
@@ -118,8 +116,7 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
 }
 
 /* Counts the cycles of COUNT reads of global memory, each at another address. `keep` is always false, but the
- * compiler does not know that. So the compiler gives each word its own registers, and no read waits for
- * another. */
+ * compiler does not know that. So each word gets registers of its own, and no read waits for another. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {

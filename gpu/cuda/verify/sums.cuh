@@ -1,6 +1,5 @@
 /* Kernels that read a matrix once and multiply its rows by a few vectors. A row of op(X) is called a line
- * here, because it can be a column in memory. Lines are divided into parts, so a few long lines keep the chip
- * busy. */
+ * here, because it can be a column in memory. Parts of lines are added up in parallel. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -93,8 +92,7 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the parts' sums for each line of B, and computes norms. The results replace the first part's sums.
- */
+/* Adds up the parts' sums for each line of B, and computes norms. The result replaces the first part. */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
