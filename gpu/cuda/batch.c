@@ -30,8 +30,7 @@ static uint64_t halvings(size_t blocks) {
 
 /* Jobs with equal keys use one kernel and one tile, and their numbers of blocks along an edge of C differ by
  * less than a factor of two. So at most three quarters of the blocks are idle if a small job has the grid of
- * a large job. The key has the low 48 bits of the kernel's address. Returns 0 for jobs with more launches or
- * copies. */
+ * a large job. The key has the low 48 bits of the kernel's address. Returns 0 if other work must follow. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;

@@ -36,8 +36,7 @@ struct mm_cuda_stack {
 };
 
 /* The parameter of a batch kernel. Layer z of the grid computes items[z], or the stack's product number
- * stack.first + z. Each layer has as many blocks as the largest item needs, so other layers have idle
- * blocks. */
+ * stack.first + z. Each layer has as many blocks as the largest item needs. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;

@@ -1,6 +1,5 @@
 /* Checks products on the device (gpu/check/verify.h): computes C·x and A·(B·x) for a few random vectors x,
- * and compares the results. The order of additions depends only on the shape, so residuals are
- * reproducible. */
+ * and compares the results. The order of additions is fixed, so all devices get the same residual. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"

@@ -1,6 +1,5 @@
-/* A backend is a kind of device, with a table of variants and a table of functions. The backend `cpu` is
- * always built in, and `cuda` is optional. Backends know jobs (gpu/queue/job.h), but not the queue, HTTP or
- * JSON. */
+/* A backend is a kind of device, with a table of variants and a table of functions. `cpu` is always built in,
+ * `cuda` is optional. Backends know jobs (gpu/queue/job.h), but not the queue, HTTP or JSON. */
 #pragma once
 
 #include "gpu/lab/access.h"
@@ -15,8 +14,8 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
- * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. Numbers that make no sense for a device
- * are 0, and texts are "". */
+ * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. Numbers and texts that do not apply are
+ * 0 and "". */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* index among the backend's devices */
@@ -36,8 +35,7 @@ struct mm_device {
     size_t stored_bytes; /* bytes of stored matrices that are only here; __atomic access only */
     int failed;          /* not 0 if the device no longer works; __atomic access only */
 
-    /* How many bytes of stored matrices were copied to this device from other devices; __atomic access
-     * only. */
+    /* Bytes of stored matrices that this device copied from other devices; __atomic access only. */
     uint64_t peer_bytes;
 
     struct mm_forecast forecast;
@@ -56,8 +54,7 @@ struct mm_backend {
     /* Whether the devices use the host's cores and memory. */
     bool is_host;
 
-    /* Counts the devices. If there is no device, returns MM_NOT_READY with the reason ("no NVIDIA
-     * driver"). */
+    /* Counts the devices. MM_NOT_READY with the reason ("no NVIDIA driver") if there is no device. */
     enum mm_status (*count)(unsigned *count, struct mm_error *error);
 
     /* Opens one device, which the caller owns until close. *device is untouched on failure. Only one thread
@@ -94,8 +91,7 @@ struct mm_backend {
      * thread. NULL if no job is exclusive and no jobs share a launch. */
     void (*schedule)(struct mm_job *job);
 
-    /* Functions that lock host pages for all devices of the backend. NULL if the backend does not copy
-     * matrices. */
+    /* Functions that lock host pages for all devices. NULL if the backend does not copy matrices. */
     const struct mm_page_locking *page_locking;
 
     /* Returns the free bytes of the device's memory at this moment. Any thread. */
@@ -103,8 +99,8 @@ struct mm_backend {
 
     /* Acquires device memory for a stored matrix that will be only on this device. The caller owns *copy, and
      * releases *copy or passes it to the store. MM_STORE_FULL if such matrices would exceed
-     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if the backend
-     * stores matrices in host memory. */
+     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if matrices are
+     * stored in host memory. */
     enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error);
 
@@ -123,14 +119,12 @@ struct mm_backend {
     enum mm_status (*download)(struct mm_device *device, void *to_host, const void *from_device, size_t bytes,
                                struct mm_error *error);
 
-    /* Fills device memory with the first `count` random elements of this seed (gpu/matrix/random.h), and
-     * waits. */
+    /* Writes the first `count` random elements of this seed (gpu/matrix/random.h), and waits. */
     enum mm_status (*fill)(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error);
 
     /* Runs a product once by its plan, on matrices in device memory, and waits. Sets *kernel_ns to the
-     * kernel's time by the device's clock. kernel_ns may be NULL. Any thread may call this for a host
-     * device. */
+     * kernel's time by the device's clock. kernel_ns may be NULL. Any thread for a host device. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 

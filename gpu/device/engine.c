@@ -91,8 +91,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds an offer for a backend, whose open devices are those from index `before` on. If the backend has no
- * open device, `error` says why. */
+/* Adds a backend's offer, with the devices from index `before` on. If none is open, `error` says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -349,8 +348,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the device memory of a product for generated operands, C and workspace, because even a tiny request
- * could ask for much. */
+/* Limits the device memory that a tiny request can use, by generated operands, C or workspace. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

@@ -51,12 +51,11 @@ const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *eng
 /* Returns the queue of all devices. The engine owns the queue. Any thread. */
 struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 
-/* Returns the open devices, those of the preferred backend first. The array is valid until close. Any
- * thread. */
+/* Returns the open devices, first those of the preferred backend. Valid until close. Any thread. */
 struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count);
 
-/* Returns all backends that the program knows, including backends without an open device. The array is valid
- * until close. Any thread. */
+/* Returns all backends that the program knows, even if they have no open device. Valid until close. Any
+ * thread. */
 const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *count);
 
 /* Returns the backend that "auto" means in a request: of the backends with a working device, the preferred

@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Size classes in bytes: 64, 128, 192, 256, and then four classes for each power of two: 320, 384, 448, 512,
- * 640 and so on. */
+/* Size classes in bytes: 64, 128, 192, 256, and then four for each power of two: 320, 384, 448, 512, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
 struct free_block {

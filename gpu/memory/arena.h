@@ -8,8 +8,7 @@ enum { MM_ARENA_BLOCK_MAX = 32 << 10 };
 
 struct mm_arena;
 
-/* Opens an arena of `bytes`. The system provides each page when the page is first used. Returns NULL if
- * memory runs out. */
+/* Opens an arena. The system provides each page when the page is first used. NULL if memory runs out. */
 struct mm_arena *mm_arena_open(size_t bytes);
 
 /* Closes the arena. The caller must first free all blocks. NULL is allowed. */

@@ -4,8 +4,7 @@
 
 #include <assert.h>
 
-/* A request is small if it needs at most a 256th of the budget. If the budget is tiny, this limit is 64
- * KiB. */
+/* A request is small if it needs at most a 256th of the budget, or at most 64 KiB. */
 enum { SMALL_PART = 16, SMALL_REQUEST_PART = 256, SMALL_REQUEST_MIN = 64 << 10 };
 
 enum { STEP_MIN = 64 << 10, STEP_MAX = 2 << 20 };
@@ -83,8 +82,7 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
-/* Reserves `more` bytes in this part of the budget. If the reservation was in the other part, moves all of
- * its bytes to this part. */
+/* Reserves `more` bytes in this part of the budget. Moves the reservation's bytes from another part. */
 static bool extend_in(struct mm_reservation *reservation, int part, size_t more) {
     struct mm_budget *budget = reservation->budget;
     const size_t held = reservation->bytes;

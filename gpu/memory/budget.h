@@ -4,12 +4,10 @@
 
 #include "gpu/memory/buffer.h"
 
-/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth of the budget, and only small requests can use
- * it. */
+/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth, and only small requests can use this part. */
 enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
 
-/* How many requests wait for memory of one part of the budget. Only server/http/line.c changes these numbers.
- * __atomic access only. */
+/* How many requests wait for memory of a part. Only server/http/line.c changes this. __atomic access only. */
 struct mm_budget_waiting {
     size_t all;
     size_t holders; /* waiting requests that already have some memory; these get memory first */

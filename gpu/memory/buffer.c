@@ -18,8 +18,7 @@
 
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* A locked block can be larger than its buffer. All such excess together is at most this part of the pool's
- * limit. */
+/* Locked blocks can be larger than their buffers, in all by this part of the pool's limit. */
 enum { EXCESS_PART = 32 };
 
 /* A growing buffer gets at least this much address space. */
@@ -82,8 +81,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the end of a lent block, which its buffer does not use, to the system. The caller holds the
- * mutex. */
+/* Returns to the system what a block's buffer does not use. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -95,8 +93,7 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists. If the block is lent, also drops its kept end. The caller holds the
- * mutex. */
+/* Removes a block from the lists. If it is lent, drops its kept end. The caller holds the mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);

@@ -44,8 +44,8 @@ enum mm_status mm_buffers_grow(struct mm_buffers *buffers, size_t bytes, size_t 
 /* Shrinks a buffer of mm_buffers_grow to its first `bytes`. Any thread, one at a time for a buffer. */
 void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, size_t bytes);
 
-/* Ends the growth of a buffer, and locks the buffer's pages if mm_buffers_lock was called. Any thread, one at
- * a time for a buffer. */
+/* Ends a buffer's growth. Locks its pages if mm_buffers_lock was called. Any thread, one at a time for a
+ * buffer. */
 void mm_buffers_settle(struct mm_buffers *buffers, struct mm_buffer *buffer);
 
 /* Releases the memory, and clears *buffer. Does nothing if the buffer has no memory. Any thread. */

@@ -1,5 +1,4 @@
-/* Lists of mapped memory that no buffer uses, by size and by age. The caller of these functions holds the
- * pool's mutex. */
+/* Lists of mapped memory that no buffer uses, by size and by age. Callers hold the pool's mutex. */
 #pragma once
 
 #include <stdbool.h>

@@ -22,8 +22,7 @@ static void *reserve(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Reserves address space that is aligned to a huge page: reserves too much, and unmaps the excess at both
- * ends. */
+/* Aligns the address to a huge page: reserves too much, and then unmaps the excess at both ends. */
 static void *reserve_huge(size_t bytes) {
     char *memory = reserve(bytes + huge_page_bytes);
     if (memory == NULL)

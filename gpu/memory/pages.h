@@ -1,5 +1,4 @@
-/* Pages of memory from the system (mmap). A backend can lock pages, because copies to and from locked pages
- * are faster. */
+/* Pages of memory from the system (mmap). Copies between locked pages and a device are faster. */
 #pragma once
 
 #include <stdbool.h>

@@ -35,8 +35,8 @@ static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline)
 }
 
 /* Whether to begin more jobs now. Returns false if no lane is free. Also returns false in the first 30 µs of
- * a launch of small jobs. Small jobs that arrive in this time share the next launch. This gives up to 40%
- * more requests per second. */
+ * a launch of small jobs. Small jobs that arrive in this time share the next launch, which serves up to 40%
+ * more requests. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
 /* Begins the jobs in a free lane. At least one lane must be free. Jobs that fail to begin stay in *batch, and

@@ -1,7 +1,6 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
  * of a stack. Between two parts, other work can run, and the product can be cancelled. On a host device, the
- * size of a part depends on the time of the part before. On a GPU, parts are called bands
- * (gpu/cuda/run.c). */
+ * size of a part depends on the time of the part before. A GPU's parts are called bands. */
 #pragma once
 
 #include "gpu/check/reduce.h"

@@ -1,5 +1,4 @@
-/* Counts the store's bytes by state and by namespace. Drops the reservations of slow uploads if space is
- * short. */
+/* Counts the store's bytes by state and by namespace. Drops reservations of slow uploads if needed. */
 #include "gpu/store/account.h"
 
 #include <assert.h>
@@ -75,8 +74,8 @@ static bool is_too_slow(const struct mm_store_slot *slot, uint64_t now_ns) {
     return arrived * whole < (double)slot->upload_bytes * passed;
 }
 
-/* Drops the reservation of one slow upload in this namespace, or in any namespace if `space` is NULL. Returns
- * false if no upload is too slow. */
+/* Drops one slow upload's reservation in this namespace, or in any if `space` is NULL. Returns false if there
+ * is no such reservation. */
 static bool drop_slow_slot(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_slot *slot = TAILQ_FIRST(&account->slots); slot != NULL;
          slot = TAILQ_NEXT(slot, reserved)) {
@@ -128,8 +127,8 @@ static enum mm_status fail_space(struct mm_error *error) {
     return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
 }
 
-/* Reserves `more` bytes for a value that has already reserved own_bytes. If the bytes do not fit, drops
- * reservations of slow uploads. */
+/* Reserves `more` bytes, besides own_bytes that are already reserved. If necessary, drops slow uploads'
+ * reservations. */
 static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own_bytes,
                               bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);

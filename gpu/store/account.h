@@ -1,5 +1,4 @@
-/* Counts how many bytes each namespace has stored or reserved. The caller of these functions holds the
- * store's mutex. */
+/* How many bytes each namespace has stored or reserved. Callers of these functions hold the store's mutex. */
 #pragma once
 
 #include "gpu/store/store.h"
@@ -27,8 +26,7 @@ void mm_account_init(struct mm_account *account, const struct mm_store_limits *l
  * Returns NULL if the namespace was dropped, or if there are too many namespaces. */
 struct mm_space *mm_account_space(struct mm_account *account, uint64_t number);
 
-/* Drops all namespaces that are not in `numbers`. `newest` is the highest number that any namespace has
- * had. */
+/* Drops all namespaces that are not in `numbers`. `newest` is the highest number of any namespace so far. */
 void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, size_t count,
                            uint64_t newest);
 
@@ -36,8 +34,7 @@ void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, 
 void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
                      size_t bytes);
 
-/* Subtracts bytes of this state from the account. If the namespace still exists, subtracts them from it
- * too. */
+/* Subtracts bytes from the state and, if the namespace still exists, also from the namespace. */
 void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
 
 /* Adds the sizes and the limit to *error, which has the status MM_STORE_FULL, and returns MM_STORE_FULL. The
@@ -45,8 +42,7 @@ void mm_account_free(struct mm_account *account, enum mm_store_state state, uint
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
                                     size_t needed_bytes, size_t own_bytes, struct mm_error *error);
 
-/* Reserves slot->bytes. MM_STORE_FULL if the bytes do not fit. MM_UNAUTHORIZED if the namespace was
- * dropped. */
+/* Reserves slot->bytes. MM_STORE_FULL if there is no space. MM_UNAUTHORIZED if the namespace was dropped. */
 enum mm_status mm_account_reserve(struct mm_account *account, struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error);
 
@@ -57,8 +53,7 @@ void mm_account_unreserve(struct mm_account *account, struct mm_store_slot *slot
  * Reservations of slow uploads do not count. */
 size_t mm_account_new_names(const struct mm_account *account, const struct mm_space *space, uint64_t now_ns);
 
-/* Grows or shrinks a reservation to `bytes`. From now on, other uploads cannot take the reservation.
- * MM_STORE_FULL if the bytes do not fit. MM_UNAUTHORIZED if the namespace was dropped. On failure the size
- * does not change. */
+/* Grows or shrinks a reservation to `bytes`. From now on, the reservation cannot be lost. MM_STORE_FULL if
+ * there is no space. MM_UNAUTHORIZED if the namespace was dropped. On failure the size does not change. */
 enum mm_status mm_account_resize(struct mm_account *account, struct mm_store_slot *slot, size_t bytes,
                                  uint64_t now_ns, struct mm_error *error);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An element of the array. It has a copy of value->expires_ns, so a search for expired values reads only the
- * array. */
+/* An element of the array. Copies value->expires_ns, so a search for expired values reads only the array. */
 struct entry {
     struct mm_stored *value;
     uint64_t expires_ns; /* UINT64_MAX if the value does not expire */
@@ -95,8 +94,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
 
 /* --- names */
 
-/* Returns the index of a name, and sets *is_there. If the name is not in the array, returns the index at
- * which the name would be inserted. */
+/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -235,15 +233,13 @@ void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Returns the requested lifetime, but at most the longest that is allowed. 0 means that a value does not
- * expire. */
+/* Returns the requested lifetime, or the longest allowed one if that is shorter. 0: does not expire. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
 }
 
-/* Makes a value, which does not own its memory yet. Returns NULL if the system has no memory or no random
- * bits. */
+/* Makes a value that does not own its memory yet. NULL if the system has no memory or no random bits. */
 static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
                                     const struct mm_store_content *content, uint64_t now_ns) {
     const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
@@ -281,8 +277,7 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that had the name
- * until now, or NULL. */
+/* Turns the reservation into stored bytes, and gives the value the name, which `old` (or NULL) had. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);

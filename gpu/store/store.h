@@ -21,14 +21,12 @@ struct mm_store_limits {
 
 /* A reservation of memory for a value during its upload. An upload is too slow if it is more than a second
  * behind the constant rate that would complete it at its deadline. A slow upload loses its reservation if
- * another upload needs the memory. A slot of zeros has no reservation. While is_reserved, the struct must not
- * move. */
+ * another upload needs the memory. A slot of zeros has no reservation. A reserved slot must not move. */
 struct mm_store_slot {
     uint64_t space;
     size_t bytes;
 
-    /* How many bytes of the upload have arrived; __atomic access only. If this is NULL, the upload never
-     * counts as slow. */
+    /* How many bytes of the upload have arrived; __atomic access only. NULL if it never counts as slow. */
     const size_t *arrived_bytes;
 
     size_t upload_bytes;
@@ -47,14 +45,12 @@ struct mm_store_content {
     struct mm_buffer *memory;           /* the buffer that contains `data`; the store takes it on success */
     struct mm_reservation *reservation; /* the reservation in which `memory` counts until success */
 
-    /* The elements in device memory, or NULL if the elements are in host memory. The store takes this on
-     * success. */
+    /* The elements in device memory, or NULL. The store takes this copy on success. */
     struct mm_device_copy *only_copy;
 
     uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
 
-    /* The ETag that the name's old value must have. "" if the name must have no old value, NULL for no
-     * condition. */
+    /* The ETag that the old value must have. "" if there must be no old value, NULL for no condition. */
     const char *expected;
 };
 
@@ -98,8 +94,7 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, 
                             bool *is_new, struct mm_error *error);
 
 /* Returns a reference to the value of this name, or NULL. The caller must release the reference. The time of
- * the call does not reveal whether other namespaces have the name. If `used`, sets the value's used_ns to
- * now_ns. */
+ * the call does not reveal whether other namespaces have the name. If `used`, sets the value's used_ns. */
 struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
                                    uint64_t now_ns);
 
@@ -109,8 +104,7 @@ enum mm_status mm_store_fail_missing(const char *field, const char *name, struct
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
-/* Removes the name if its value has the ETag `expected`, or if `expected` is NULL. Returns whether the name
- * was removed. */
+/* Removes the name if its value has the ETag `expected`, or if `expected` is NULL. Returns whether it did. */
 bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
                      uint64_t now_ns);
 

@@ -35,8 +35,7 @@ struct mm_stored {
     struct mm_shape shape;
     enum mm_dtype dtype;
 
-    /* The elements in host memory, row by row without gaps. NULL if the elements are only on a device, or if
-     * the matrix is empty. */
+    /* The elements in host memory, row by row without gaps. NULL if they are on a device, or none exist. */
     void *data;
 
     size_t bytes;
@@ -53,8 +52,7 @@ struct mm_stored {
     /* The device copy that is the only place of the elements. NULL if the elements are in host memory. */
     struct mm_device_copy *only_copy;
 
-    /* The list of all device copies, including only_copy. No copy is removed while the value exists. __atomic
-     * access only. */
+    /* The list of all device copies. No copy is removed while the value exists. __atomic access only. */
     struct mm_device_copy *copies;
 
     /* Only the store uses these. */
@@ -79,8 +77,7 @@ void mm_stored_add_copy(struct mm_stored *value, struct mm_device_copy *copy);
 /* Returns the value's copy on this device, or NULL. Any thread that has a reference. */
 struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const struct mm_device *device);
 
-/* Fails with MM_DEVICE_FAILED if the copy's device has failed, because then the elements are lost. Returns
- * MM_OK if `copy` is NULL. */
+/* Returns MM_DEVICE_FAILED if the copy's device has failed, because then the elements are lost. */
 enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm_error *error);
 
 /* Copies a part of the value's elements to host memory, without gaps between rows. If the elements are only

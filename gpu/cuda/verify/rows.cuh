@@ -53,8 +53,7 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
 }
 
 /* Compares all rows in one block, because there are few sums, and merges the results into *result. first_row
- * is the number of the product's first row in the stack. If it is not 0, *result has the result of earlier
- * products. */
+ * is the number of the product's first row in the stack. If it is not 0, *result has earlier results. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
