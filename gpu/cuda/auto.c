@@ -10,12 +10,13 @@ enum {
     /* From this edge on, `tensor` is faster than the tiled kernels. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* The crossover for products that could share a launch, which only tiled kernels can do. So, with 32
-     * connections, tiled kernels served four times as many products of 192³ or less. At 256³ the kernel's
+    /* The crossover for products that could share a launch. Only tiled kernels can share launches. So, with
+     * 32 connections, tiled kernels served four times as many products of 192³ or less. At 256³ the kernel's
      * time matters more: in bfloat16, a tiled kernel took 13 µs and `tensor` took 5 µs. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* The crossover for rows that do not begin at multiples of 16 bytes, which `tensor` must first copy. */
+    /* The crossover for operands that `tensor` must first copy, because their rows do not begin at multiples
+       of 16 bytes. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,

@@ -30,7 +30,8 @@ static uint64_t halvings(size_t blocks) {
 
 /* Jobs with equal keys use one kernel and one tile, and their numbers of blocks along an edge of C differ by
  * less than a factor of two. So at most three quarters of the blocks are idle if a small job has the grid of
- * a large job. The key has the low 48 bits of the kernel's address. Returns 0 if other work must follow. */
+ * a large job. The key has the low 48 bits of the kernel's address. Returns 0 if the job needs other launches
+ * or copies after the product. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -55,8 +56,8 @@ static bool begins_with_word(const struct mm_matrix *operand) {
 }
 
 /* Operands that the kernel reads several times are copied to the device, because each read would cross the
- * bus. Small operands of a single block are an exception. Operands that are not aligned to words cannot be
- * copied. Values of IN_PLACE_BYTES_MAX from 4 to 64 KiB were equally fast. */
+ * bus. Small operands are not copied if C has only one block. Operands that are not aligned to words cannot
+ * be copied. Values of IN_PLACE_BYTES_MAX from 4 to 64 KiB were equally fast. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;

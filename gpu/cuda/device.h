@@ -9,7 +9,7 @@
 
 __BEGIN_DECLS
 
-/* With three lanes, one job can upload, a second job can compute, and a third job can download at once. */
+/* With three lanes, one job can upload while a second job computes and a third job downloads. */
 enum { MM_CUDA_LANES = 3 };
 
 struct mm_cuda_device {
@@ -31,7 +31,7 @@ enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 /* Adds a device to the list of devices that are checked if a device fails. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from this list, if the device is in the list. Any thread. */
+/* Removes a device from the list of mm_cuda_add_open_device, if the device is in the list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence

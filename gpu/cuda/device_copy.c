@@ -131,8 +131,8 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds `bytes` to the device's counts, or returns false if they exceed the limit for stored matrices. If
- * for_only, only matrices without any other copy count. Otherwise all copies and derived data count. */
+/* Adds `bytes` to the device's counts, or returns false if the limit for stored matrices would be exceeded.
+ * If for_only, only matrices without any other copy count. Otherwise all copies and derived data count. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -307,7 +307,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
             (void)note(derived, lane); /* if this fails, the kernels that fill the memory will fail too */
     }
     if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
-        wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* a later call reports it */
+        wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* later calls fail too */
         return NULL;
     *is_filled = derived->is_filled;
     return derived->data;

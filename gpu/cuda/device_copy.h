@@ -31,11 +31,11 @@ enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struc
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled);
 
-/* Tells that the work enqueued so far on the lane's stream fills the memory of mm_cuda_acquire_derived. */
+/* Call this after enqueueing the kernels that fill the memory of mm_cuda_acquire_derived. */
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot);
 
 /* Drops all derived data and all copies, but keeps matrices that are only on this device. If for_good, drops
- * these matrices too, because the device is being closed. No running job must use the dropped memory. */
+ * these matrices too, because the device is being closed. Running jobs must not use the dropped memory. */
 void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good);
 
 __END_DECLS

@@ -6,8 +6,8 @@
 
 __BEGIN_DECLS
 
-/* The addresses of a job's matrices in device memory. Undefined for a matrix that a shared launch uses in
- * host memory. The lane's workspace, a device copy or job->stored_c owns the memory. */
+/* The addresses of a job's matrices in device memory. An address is undefined if a shared launch uses the
+ * matrix in host memory. The lane's workspace, a device copy or job->stored_c owns the memory. */
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
     void *c;
@@ -54,7 +54,8 @@ struct mm_cuda_retry {
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* After mm_cuda_release_memory, sets the jobs' errors, with the needed and the free bytes. */
+/* Sets the jobs' errors to MM_NO_DEVICE_MEMORY, with the needed and the free bytes. Call this after
+ * mm_cuda_release_memory. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

@@ -60,8 +60,8 @@ struct mm_lane {
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* Launches a kernel of type void(struct mm_product) over all of C. For plan->launch of plans with one kernel.
- * A grid has at most 65535 blocks in y, so a tall C needs several launches. */
+/* Launches a kernel of type void(struct mm_product) over all of C. If a plan has only one kernel, its member
+ * `launch` is this function. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
@@ -70,7 +70,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
  * not divided if its bands would need another plan, because this could change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues the layout's kernel over a grid of blocks. `arguments` is used as by cudaLaunchKernel. */
+/* Enqueues the layout's kernel over a grid of blocks. `arguments` are those of cudaLaunchKernel. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 

@@ -18,8 +18,8 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
 /* Frees memory of mm_cuda_pool_acquire, in the order of the lane's stream. */
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory);
 
-/* Sets *memory to the lane's workspace, and replaces the workspace first if it has less than `bytes`. The
- * workspace is aligned to 256 bytes, and the lane owns it. MM_NO_DEVICE_MEMORY if memory runs out. */
+/* Sets *memory to the lane's workspace. If the workspace has less than `bytes`, first replaces the workspace.
+ * The workspace is aligned to 256 bytes, and the lane owns it. MM_NO_DEVICE_MEMORY if memory runs out. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
 /* Frees the lane's workspace if it is larger than mm_cuda_large_bytes. No job must be using the workspace. */

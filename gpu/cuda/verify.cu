@@ -24,7 +24,7 @@ struct cut cut_of(const struct operand &x) {
     const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
-        parts = 1; /* of no elements, so the sum is 0 */
+        parts = 1; /* a row without elements has one part with the sum 0 */
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 

@@ -14,8 +14,8 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
- * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. Numbers and texts that do not apply are
- * 0 and "". */
+ * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A number that does not apply is 0, a
+ * text is "". */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* index among the backend's devices */
@@ -79,8 +79,8 @@ struct mm_backend {
      * all parts. A GPU divides a long product itself, and fails with MM_STOPPING if the job is cancelled. */
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. NULL if
-     * begin or end waits for the jobs. Then each lane has its own thread. */
+    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. If
+     * NULL, each lane has its own thread, and `end` waits. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* Completes a plan, of which the caller has set `device`, `variant` and is_frugal. MM_UNSUPPORTED if the

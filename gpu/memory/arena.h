@@ -20,8 +20,8 @@ void mm_arena_lock(struct mm_arena *arena, const struct mm_page_locking *locking
 /* Whether the arena's pages are locked. Any thread. */
 bool mm_arena_is_locked(const struct mm_arena *arena);
 
-/* Acquires a block of 1 to MM_ARENA_BLOCK_MAX bytes, aligned to 64 bytes. NULL if the arena is full. At most
- * a fifth of a block is wasted, or less than 64 bytes. Any thread. */
+/* Acquires a block of 1 to MM_ARENA_BLOCK_MAX bytes, aligned to 64 bytes. NULL if the arena is full. The
+ * block is larger than `bytes` by at most a quarter, or by less than 64 bytes. Any thread. */
 void *mm_arena_acquire(struct mm_arena *arena, size_t bytes);
 
 /* Frees a block. `bytes` must be the size that was passed to mm_arena_acquire. Any thread. */

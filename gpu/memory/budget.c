@@ -82,7 +82,8 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
-/* Reserves `more` bytes in this part of the budget. Moves the reservation's bytes from another part. */
+/* Reserves `more` bytes in this part of the budget. If the reservation is in another part, moves all of its
+ * bytes to this part. */
 static bool extend_in(struct mm_reservation *reservation, int part, size_t more) {
     struct mm_budget *budget = reservation->budget;
     const size_t held = reservation->bytes;

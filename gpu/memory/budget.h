@@ -33,7 +33,7 @@ struct mm_reservation {
     size_t used_bytes; /* reserved bytes that are in buffers */
 };
 
-/* Returns how many bytes the main part of a budget of `bytes` has. No request can need more memory. */
+/* Returns how many bytes the main part of a budget of `bytes` has. This limits the size of a request. */
 size_t mm_budget_main_bytes(size_t bytes);
 
 /* Opens a budget of `bytes`. False if memory runs out. */
@@ -76,8 +76,8 @@ size_t mm_reservation_unused(const struct mm_reservation *reservation);
 enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
                                      struct mm_error *error);
 
-/* The five functions call those of buffer.h, and count the buffer's bytes as used. mm_reservation_acquire and
- * mm_reservation_grow first call mm_reservation_ensure. */
+/* The five functions up to mm_reservation_free call the functions of buffer.h, and count the buffer's bytes
+ * as used. mm_reservation_acquire and mm_reservation_grow first call mm_reservation_ensure. */
 enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
                                       struct mm_buffer *buffer, struct mm_error *error);
 enum mm_status mm_reservation_grow(struct mm_reservation *reservation, size_t bytes, size_t bytes_max,

@@ -18,10 +18,10 @@
 
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* Locked blocks can be larger than their buffers, in all by this part of the pool's limit. */
+/* Locked blocks can be larger than their buffers. All this excess is at most 1/EXCESS_PART of the limit. */
 enum { EXCESS_PART = 32 };
 
-/* A growing buffer gets at least this much address space. */
+/* The least address space that acquire_growing tries to get. */
 enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {

@@ -1,4 +1,3 @@
-
 #include "gpu/memory/pages.h"
 
 #include "gpu/matrix/matrix.h"

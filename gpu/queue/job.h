@@ -18,7 +18,8 @@ struct mm_job {
 
     /* The owner sets these, and keeps the matrices alive while the queue has the job. */
 
-    /* The matrices, in host memory. m, n and k may be 0. C without data is not copied from a GPU. */
+    /* The matrices, in host memory. m, n and k may be 0. If C has no data, a GPU does not copy C to the host.
+     */
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are
@@ -92,5 +93,6 @@ size_t mm_job_generated_bytes(const struct mm_job *job);
 /* Returns the bytes of stored operands that have no copy on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
-/* Returns the operations of a product, or the bytes of a transposition. job->outcome.ran must be set. */
+/* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. job->outcome.ran
+ * must be set. */
 double mm_job_flops_or_bytes(const struct mm_job *job);

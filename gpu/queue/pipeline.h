@@ -13,7 +13,7 @@ struct mm_batch {
 
 struct mm_pipeline {
     struct mm_device *device;
-    unsigned first; /* the pipeline's first lane is this lane of the device */
+    unsigned first; /* which lane of the device is the pipeline's first lane */
     unsigned lane_count;
     unsigned busy;       /* lanes that run jobs */
     uint64_t begun;      /* number of batches that have begun so far */

@@ -7,7 +7,7 @@
 
 /* Restricts a matrix X to `count` rows of op(X), or columns if of_cols, from index `first` on. */
 static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
-    const bool along = of_cols != transposed; /* restrict the columns of X itself, not of op(X) */
+    const bool along = of_cols != transposed; /* whether to restrict columns of X */
     const size_t elements = along ? first : first * matrix->ld;
     *(along ? &matrix->cols : &matrix->rows) = count;
     if (matrix->data != NULL)

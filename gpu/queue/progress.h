@@ -38,5 +38,5 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* Advances to the next part, and returns whether a part is left. On a GPU, call this after enqueueing. */
+/* Advances to the next part, and returns whether a part is left. A GPU calls this after enqueueing a part. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

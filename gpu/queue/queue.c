@@ -279,7 +279,7 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
 /* If mm_queue_fail_hung was not called for this long, the process was stopped, and times are reset. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Returns when the watch first saw the current step of this work. If that is now, records now_ns. */
+/* Returns when the watch first saw the current step of this work. For a new step, this is now_ns. */
 static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running, uint64_t now_ns) {
     const uint64_t seen_ns = __atomic_load_n(&running->seen_ns, __ATOMIC_RELAXED);
     if (seen_ns != 0 && now_ns - queue->looked_ns <= STOPPED_NS)

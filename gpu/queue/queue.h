@@ -37,7 +37,7 @@ struct mm_queue_limits {
     /* The most jobs that wait. Products between two parts count, but tasks that have begun do not. */
     size_t jobs_max;
 
-    /* The longest wait of a job, by measured rates; 0 for no limit. Other jobs are rejected. */
+    /* A job is rejected if it would wait longer than this, by measured rates. 0 for no limit. */
     uint64_t wait_ns_max;
 };
 
@@ -55,21 +55,21 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
 /* Adds work to the waiting list of its device, and never blocks. The caller has called mm_queue_prepare. If
- * that failed, returns the error in work->error. MM_BUSY if too many jobs wait or the wait would be too long.
+ * mm_queue_prepare failed, returns its error. MM_BUSY if too many jobs wait or the wait would be too long.
  * MM_STOPPING if the queue is stopping. Any thread. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
-/* Runs a product on the calling thread, and returns true when the job is over. `done` is not called. Returns
- * false if the product is not tiny or not for a host device. Then the caller must submit the job. The caller
- * has called mm_queue_prepare. Any thread. */
+/* Runs a tiny product on the calling thread if it is for a host device. Then the job is over, `done` is not
+ * called, and the result is true. Otherwise returns false, and the caller must submit the job. The caller has
+ * called mm_queue_prepare. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
 /* Submits a task to this device. Returns false if the device is busy or the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
-/* Marks each GPU as failed that has been at one step for longer than most_ns, because its thread is lost. 0
- * means no limit. A step's time is measured from the first call of this function that saw the step. Returns
- * one of the GPUs that this call marked, or NULL. One thread at a time. */
+/* Marks each GPU as failed that has been at one step for longer than most_ns. 0 means no limit. The thread of
+ * such a GPU is lost. A step's time is measured from the first call of this function that saw the step.
+ * Returns one of the GPUs that this call marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
 /* Cancels work, and never blocks. Returns true if the work had not begun, and then `done` is not called. If

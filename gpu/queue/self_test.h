@@ -4,9 +4,9 @@
 #include "gpu/device/backend.h"
 
 /* Runs every variant of the device, for each supported element type, on a product or transposition with a
- * known result. Uses lane 0, and skips variants that are wrong on purpose. So all code is loaded before the
- * first request. MM_DEVICE_FAILED if a result is wrong, otherwise the backend's status. Only the thread that
- * uses the device calls this. `error` must not be NULL. */
+ * known result. Uses lane 0, and skips variants that are wrong on purpose. This also loads all code before
+ * the first request. MM_DEVICE_FAILED if a result is wrong, otherwise the backend's status. Only the thread
+ * that uses the device calls this. `error` must not be NULL. */
 enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error);
 
 /* Times every variant on float32 matrices, and sets the first rates for forecasts (gpu/plan/forecast.h).

@@ -32,7 +32,8 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Advances to the next variant. Returns true if the self-test is over: a failure, or the last variant. */
+/* Advances to the next variant. Returns true if the self-test is over, because this variant failed or was the
+ * last. */
 static bool step(struct self_test *test) {
     if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
         return false;

@@ -6,7 +6,7 @@
 struct mm_watch;
 
 struct mm_watch_limits {
-    uint64_t hang_ns; /* a GPU that is at one step (queue.h) for longer hangs; 0 for no limit */
+    uint64_t hang_ns; /* a GPU hangs if a step (queue.h) takes longer; 0 for no limit */
     uint64_t rest_ns; /* least time between two self-tests of a device; 0 for no self-tests */
 };
 

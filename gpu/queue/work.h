@@ -50,10 +50,11 @@ struct mm_work {
     enum mm_work_state state;    /* changed only by mm_work_move, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access only */
     bool is_exclusive;           /* nothing else may run on the device at the same time */
-    uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for work that cannot */
+    uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for all other work */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
-    /* When the watch first saw the step since the step's last progress, or 0. __atomic access only. */
+    /* When the watch first saw the current step after the step's last progress. 0 if the watch has not seen
+     * the step since. __atomic access only. */
     uint64_t seen_ns;
 
     size_t bytes;       /* bytes of a product's matrices */

@@ -49,7 +49,8 @@ struct mm_queue {
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */
     bool stopping;       /* new work is rejected; __atomic access, written with the mutex held */
 
-    /* Only first steps of products can still begin. __atomic access, written with the mutex held. */
+    /* If set, no step begins, except the first step of a product. __atomic access, written with the mutex
+     * held. */
     bool ending_tasks;
 
     bool closing; /* workers end when their lists are empty */
@@ -71,7 +72,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 /* Removes running work, and makes it idle. The caller holds the mutex. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves running work to the end of the waiting list, or to its front if cancelled. Hold the mutex. */
+/* Moves running work to the end of the waiting list, or to the front if cancelled. The caller holds the
+ * mutex. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.
@@ -85,7 +87,8 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
 
 /* Plans a product for another device, and moves the product to the worker of this device. The product has not
  * begun. `runs_at` is the worker that has the product in its running list, or NULL. Returns false if no other
- * device can run it, if the queue is closing, or if the work is a task. Do not hold the mutex. */
+ * device can run it, if the queue is closing, or if the work is a task. The caller must not hold the
+ * mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include "gpu/store/store.h"
 
-/* The state of a byte. MM_BYTES_RELEASED: of a value that has no name any more, but is still in use. */
+/* MM_BYTES_RELEASED is for values that have no name any more, but are still in use. */
 enum mm_store_state { MM_BYTES_STORED, MM_BYTES_RESERVED, MM_BYTES_RELEASED, MM_STORE_STATES };
 
 struct mm_space {

@@ -22,7 +22,7 @@ struct mm_store {
     struct mm_budget *budget;
     pthread_mutex_t mutex; /* guards the members below, references to values, and reservations */
     struct mm_account account;
-    uint64_t expires_ns; /* when the next value expires, or earlier */
+    uint64_t expires_ns; /* no value expires before this time */
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t count;
     struct entry *entries; /* array of limits.count_max entries */
@@ -233,7 +233,7 @@ void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Returns the requested lifetime, or the longest allowed one if that is shorter. 0: does not expire. */
+/* Returns the requested lifetime, but at most the longest allowed lifetime. 0 stands for no limit. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
@@ -277,7 +277,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value the name, which `old` (or NULL) had. */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` had the name before, or is
+ * NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);

@@ -26,7 +26,7 @@ struct mm_store_slot {
     uint64_t space;
     size_t bytes;
 
-    /* How many bytes of the upload have arrived; __atomic access only. NULL if it never counts as slow. */
+    /* How many bytes of the upload have arrived; __atomic access only. NULL if the upload is never slow. */
     const size_t *arrived_bytes;
 
     size_t upload_bytes;
@@ -104,7 +104,8 @@ enum mm_status mm_store_fail_missing(const char *field, const char *name, struct
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
-/* Removes the name if its value has the ETag `expected`, or if `expected` is NULL. Returns whether it did. */
+/* Removes the name if its value has the ETag `expected`, or if `expected` is NULL. Returns whether the name
+ * was removed. */
 bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
                      uint64_t now_ns);
 

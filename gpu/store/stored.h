@@ -35,7 +35,8 @@ struct mm_stored {
     struct mm_shape shape;
     enum mm_dtype dtype;
 
-    /* The elements in host memory, row by row without gaps. NULL if they are on a device, or none exist. */
+    /* The elements in host memory, row by row without gaps. NULL if the elements are only on a device, or if
+     * the matrix is empty. */
     void *data;
 
     size_t bytes;
@@ -77,7 +78,8 @@ void mm_stored_add_copy(struct mm_stored *value, struct mm_device_copy *copy);
 /* Returns the value's copy on this device, or NULL. Any thread that has a reference. */
 struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const struct mm_device *device);
 
-/* Returns MM_DEVICE_FAILED if the copy's device has failed, because then the elements are lost. */
+/* Returns MM_DEVICE_FAILED if the copy's device has failed, because then the elements are lost. `copy` may be
+ * NULL. */
 enum mm_status mm_device_copy_check(const struct mm_device_copy *copy, struct mm_error *error);
 
 /* Copies a part of the value's elements to host memory, without gaps between rows. If the elements are only

@@ -24,8 +24,7 @@ constexpr unsigned LINE_BYTES = 128;
 /* In sweep_shared, each thread of a block reads one word of shared memory SHARED_READS times in each turn. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES =
-    SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* per block and turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in a turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 

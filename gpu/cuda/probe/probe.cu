@@ -12,7 +12,7 @@ namespace {
  * measurement, a pass over the second half evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* To measure the L2 cache, a chain covers 1/CACHE_SHARE of the cache, or CACHE_LINES_MIN cache lines. */
+/* The chain in the L2 cache has 1/CACHE_SHARE of the cache's lines, but at least CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
 /* Chosen so a sweep takes hundreds of microseconds, which is much longer than a launch. */
@@ -57,8 +57,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the next `bytes` of the first half that no kernel has read. After the end of the half, starts again
- * at the beginning, which by then has left the cache. */
+/* Returns the next unread `bytes` of the first half. After the end of the half, starts again at the
+ * beginning, which has left the cache by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)

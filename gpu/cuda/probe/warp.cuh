@@ -15,7 +15,7 @@
 
 namespace {
 
-/* Reads in a round, and rounds. GLOBAL_MANY is small, because each read needs registers. */
+/* Numbers of reads in a round, and of rounds. GLOBAL_MANY is small, because each read needs registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;

@@ -21,12 +21,15 @@ template <enum mm_dtype DTYPE> struct element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* Each of the structs real, precise and words defines which sums are computed for each row of a matrix, and
- * how. SUMS is the number of sums for a row. Each struct has these members: number the type of a sum merge
- * adds the sums of another part of the row make_norms computes the norm of a row of B from its sums
- * difference subtracts a row's sum of op(A)·op(B) from the row's sum of C; not in `words` of_a, of_b, of_c
- * the vectors; `add` multiplies an element of a row by a vector's element, and adds B and C are multiplied by
- * the random vectors x, which `add` computes from the seed. A is multiplied by the sums of B. */
+/* Each of the structs real, precise and words defines which sums are computed for each row of a matrix.
+ * SUMS is the number of sums for a row. Each struct has these members:
+ *     number            the type of a sum
+ *     merge             adds the sums of another part of the row
+ *     make_norms        computes the norm of a row of B from its sums
+ *     difference        subtracts a sum of op(A)·op(B) from a sum of C; not in `words`
+ *     of_a, of_b, of_c  the vectors; `add` multiplies an element of a row by an element of a vector
+ * B and C are multiplied by the random vectors x, which `add` computes from the seed. A is multiplied by the
+ * sums of B. */
 
 /* Sums in float64, for floating-point elements that are narrower than float64. */
 struct real {

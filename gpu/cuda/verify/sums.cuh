@@ -19,7 +19,7 @@ struct operand {
     bool is_turned;
 };
 
-/* How a matrix's lines are divided into parts. Each part of a line has SUMS results. Number s of part p of
+/* How a matrix's lines are divided into parts. Each part of a line has SUMS results. Result s of part p of
  * line l is results[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
