@@ -18,8 +18,8 @@ struct mm_job {
 
     /* The owner sets these, and keeps the matrices alive while the queue has the job. */
 
-    /* The matrices, in host memory. m, n and k may be 0. If C has no data, a GPU does not copy C to the host.
-     */
+    /* The matrices, in host memory. m, n and k may be 0. If C has no data, a GPU does not copy C to the
+     * host. */
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are

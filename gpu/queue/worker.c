@@ -83,8 +83,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
 }
 
-/* Whether the first waiting work can begin beside the running work. If not, no other work can begin either.
- */
+/* Whether the first waiting work can begin beside the running work. If not, no other work can begin
+ * either. */
 static bool can_begin(const struct mm_worker *worker) {
     const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     return first != NULL && !worker->runs_exclusive &&

@@ -232,8 +232,8 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* Runs a slice of a task, or ends the task. To end a task that has begun, calls its `run` with `cancelled`.
- */
+/* Runs a slice of a task, or ends the task. To end a task that has begun, calls its `run` with
+ * `cancelled`. */
 static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
     struct mm_work *work = &task->work;
