@@ -91,7 +91,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* Makes the pool keep freed memory, because allocating memory from the driver takes long. */
+/* Opens a pool that keeps freed memory, because allocating memory from the driver takes long. */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,

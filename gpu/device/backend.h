@@ -79,8 +79,8 @@ struct mm_backend {
      * all parts. A GPU divides a long product itself, and fails with MM_STOPPING if the job is cancelled. */
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. If
-     * NULL, each lane has its own thread, and `end` waits. */
+    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. NULL if
+     * the device cannot tell; then each lane has its own thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* Completes a plan, of which the caller has set `device`, `variant` and is_frugal. MM_UNSUPPORTED if the
