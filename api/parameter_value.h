@@ -9,7 +9,8 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Whole JSON numbers below this limit are exact as doubles. A larger time becomes this limit. */
+/* Whole JSON numbers below this limit are exact as doubles. Values of MM_KIND_WHOLE and MM_KIND_TIME above
+ * the limit become the limit. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* The kinds of values. A kind uses the member of union mm_parameter_value that has its name, unless its
@@ -25,7 +26,7 @@ enum mm_kind {
     MM_KIND_FIGURES,   /* uses `number`: bits of enum mm_figure */
     MM_KIND_COUNT,     /* uses `number`: from 1 to 2³²−1 */
     MM_KIND_WHOLE,     /* uses `number`: from 1, saturates at MM_PARAMETER_WHOLE_MAX */
-    MM_KIND_TIME,      /* like MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
+    MM_KIND_TIME,      /* as MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
     MM_KIND_SECONDS,   /* uses `number`: from 1 to the seconds of a year */
     MM_KIND_DIMENSION, /* uses `number`: from 0, saturates at 2⁶⁴−1 */
     MM_KIND_SIZE,      /* uses `number`: a dimension that must not be 0 */
@@ -68,8 +69,8 @@ static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. is_text: 1
- * also means true, and 0 false. Bytes of *value that the kind does not use become 0. */
+/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. If is_text,
+ * "1" also means true, and "0" means false. Bytes of *value that the kind does not use become 0. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 

@@ -38,7 +38,7 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Adds required multiples of dimensions for types that have their own, such as {"int8": {"k": 4}}. */
+/* Adds the numbers that dimensions must be multiples of, for types with own rules: {"int8": {"k": 4}}. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -106,8 +106,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* Returns a compiled kernel's row. Its number of blocks is predicted from the table of chips, which has every
- * architecture that kernels are compiled for. */
+/* Returns a compiled kernel as JSON. The number of blocks that fit on a multiprocessor is predicted from the
+ * table of chips, which has every architecture that kernels are compiled for. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -124,7 +124,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds an entry for each architecture and tile. A variant that calls a library's kernel has none. */
+/* Adds an entry for each architecture and tile. Adds nothing if the variant calls a library's kernel. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -134,8 +134,8 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts
- * which resource limits it. `limiters` is null if the table lacks the chip or predicts another number. */
+/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts its
+ * limiting resources. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -227,7 +227,7 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds the variants of backends with devices (have_devices), or of backends without. */
+/* Adds the variants of all backends that have a device, if have_devices, or that have none, if not. */
 static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
     for (size_t index = 0; index < count; index++) {

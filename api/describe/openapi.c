@@ -1,6 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * that document, a string that begins with @ is a marker. It is replaced by the version, a list of names, or
- * parts that follow from the table of statuses. */
+ * that document, a string that begins with @ is a marker. The output has the version, a list of names, or
+ * parts that follow from the table of statuses instead of the marker. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The facts for the markers, and the output. */
+/* What replacing a marker needs: facts, the output, and the current marker. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;
@@ -23,7 +23,7 @@ struct filling {
     const char *argument; /* the current marker's text after its name, up to a quote */
 };
 
-/* A list of different names from the server's own tables, so none needs an escape in JSON. */
+/* A list of different names. The names come from the server's own tables, so none needs an escape in JSON. */
 enum { NAMES_MAX = 64 };
 struct names {
     size_t count;
@@ -110,7 +110,7 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* Writes the members that all problems share with the status that the argument names. */
+/* Writes the members that follow from the status alone. The argument is the status's name. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;

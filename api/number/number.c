@@ -35,7 +35,8 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* Whether all bytes are ASCII digits, 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is added. */
+/* Whether all bytes are ASCII digits, 0x30 to 0x39: a byte's upper half is 3, and still 3 after 6 is
+ * added. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
@@ -69,8 +70,8 @@ static inline const char *read_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* Adds the exponent after an e to *exponent. NULL if it has no digits. A huge exponent is limited; no text is
- * long enough to compensate it by digits. */
+/* Adds the exponent after an e to *exponent. NULL if the exponent has no digits. A huge exponent is cut to a
+ * value that still outweighs the digits of any text that fits in memory. */
 static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
@@ -140,13 +141,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Digits that suffice to round to a float64: a midpoint of two neighbours has at most 767. About later digits
- * it only matters whether one is not 0. */
+/* Enough digits to round to a float64. A midpoint of two neighbours has at most 767 digits, and of all later
+ * digits it only matters whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
 /* Writes the number without its sign, for strtod. The copy has no point, because the locale decides which
- * character is the point. decimal->exponent is the power of ten of the last of the first DIGITS_MAX digits.
- * The exponent is limited to values beyond which every number is 0 or infinite. */
+ * character is the point. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent
+ * is cut to a range beyond which every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -186,7 +187,7 @@ enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
  * bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own error,
  * less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
-    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, but half the least float32 is 7·10⁻⁴⁶ */
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷; half the least float32 is 7·10⁻⁴⁶ */
         *bits = 0;
         return true;
     }
@@ -236,7 +237,8 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Powers of ten up to 10²² and integers up to 2⁵³ are exact as doubles, so one operation rounds only once. */
+/* Powers of ten up to 10²² and integers up to 2⁵³ are exact as doubles, so a single operation on two of them
+ * rounds only once. */
 enum { EXACT_MAX = 22 };
 static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -269,8 +271,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. fesetround
- * makes strtod round towards zero. */
+/* Compares the number's absolute value with the float64 nearest to it: returns a negative number, 0 or a
+ * positive number. Makes strtod round down and up, so both are equal only if the number is exact. */
 static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -283,7 +285,7 @@ static int compare_by_strtod(const struct decimal *decimal, double nearest) {
 }
 
 /* Reads a number as a float32 that rounds to a narrower type exactly as the number does (rounding to odd).
- * The nearest float64 decides, unless it is a midpoint; then the digits decide. */
+ * The nearest float64 decides, unless that float64 is a midpoint; then the digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;
@@ -323,7 +325,7 @@ NARROW_READER(bfloat16)
 NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
-/* Computes digits·10^exponent. False if it is not whole or exceeds 64 bits. */
+/* Computes digits·10^exponent. False if the result is not whole or exceeds 64 bits. */
 static bool to_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
@@ -345,7 +347,7 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from `least`, which is 0 or -most − 1, to `most`. */
+/* Reads a whole number between `least` and `most`. `least` is 0 or -most − 1. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
                               bool *fits) {
     struct decimal decimal;
