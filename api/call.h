@@ -15,7 +15,7 @@
 /* The parameters of a request. A parameter that the client does not give keeps the value from mm_call_init:
  * "auto" for variant and backend, "float32" for dtype, otherwise 0. */
 struct mm_call {
-    struct mm_operands operands; /* first, because a pointer to it is cast to struct mm_call */
+    struct mm_operands operands; /* must be first: pointers to it are cast to this struct */
     char variant[MM_PARAMETER_NAME_MAX + 1];
     char backend[MM_PARAMETER_NAME_MAX + 1];
     char result_dtype_name[MM_PARAMETER_NAME_MAX + 1];

@@ -4,7 +4,7 @@
 #include "api/media.h"
 #include "api/problem.h"
 
-/* Preferred codecs first. */
+/* The preferred codecs come first. */
 static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &mm_npy_codec, &mm_form_codec,
                                                 &mm_csv_codec};
 

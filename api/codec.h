@@ -34,7 +34,7 @@ struct mm_answer {
     enum mm_dtype operand_dtype;
     struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */
     const struct mm_shape *shape;
-    bool has_matrix;                      /* the reply shows the elements; false only in JSON */
+    bool has_matrix;                      /* the reply includes the elements; false only in JSON */
     uint64_t figures;                     /* bits of enum mm_figure; 0 except in JSON */
     const struct mm_reduction *reduction; /* values of the figures */
     struct mm_buffer *result;             /* memory of the elements; `encode` may move it to the body */
@@ -99,15 +99,14 @@ struct mm_codec {
     /* For each operation, a valid request for error messages: a JSON body, a query, or curl's arguments. */
     const char *example[MM_OP_COUNT];
 
-    /* First character of all bodies in this format, to recognize the format without a Content-Type; or 0. */
+    /* A body without a Content-Type has this format if it begins with this character; 0 if none. */
     char first;
 
     /* For each operation, the dimensions that the query must give, in words. NULL if the format itself has
      * shapes. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Checks the parameters of the Content-Type. Fails with MM_BAD_REQUEST. NULL if the codec ignores
-     * them. */
+    /* Checks the Content-Type's parameters. Fails with MM_BAD_REQUEST. NULL if the codec ignores them. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
     /* Checks the query's parameters and the body's length before the body arrives. Allocates nothing. Fails
@@ -125,7 +124,7 @@ struct mm_codec {
     /* The highest rank of a result that a reply can hold. */
     unsigned reply_rank_max;
 
-    /* Sets *bytes to the most bytes that the body of a reply with this result can have. False if they exceed
+    /* Sets *bytes to the largest size of a reply's body for this shape and type. False if it exceeds
      * SIZE_MAX. The member is NULL if the body is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
@@ -156,9 +155,9 @@ enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, boo
 
 /* Chooses the codec for a matrix to store. content_type may be NULL, or the type of a .npy or CSV file.
  * Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise the body's first
- * character decides (`first`): it can show a .npy file unless the type is known, and JSON if the type is
- * absent. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and returns MM_OK.
- * Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
+ * character (`first`) can show the format: .npy if the type is absent, octet-stream or unknown, and JSON only
+ * if the type is absent. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and
+ * returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 

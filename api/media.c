@@ -67,8 +67,7 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Returns the weight from the parameters of a range. Sets *others to whether another parameter comes before
- * q. */
+/* Returns the weight of a range. Sets *others to whether other parameters come before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {

@@ -62,8 +62,8 @@ static struct mm_stored *find_reference(const struct mm_references *references, 
     return NULL;
 }
 
-/* Adds a reference to a stored matrix. The operand may already have another source, so that no place is left
- * for a reference. *stored is then NULL, and mm_parameter_set rejects the second source. */
+/* Adds a reference to a stored matrix. All places can be taken if the operand had another source before.
+ * *stored is then NULL, and mm_parameter_set rejects the second source. */
 static enum mm_status acquire_stored(struct mm_references *references, const char *written,
                                      const char *matrix, struct mm_stored **stored, struct mm_error *error) {
     if (references == NULL || references->store == NULL)

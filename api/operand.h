@@ -23,14 +23,12 @@ struct mm_operand_role {
 struct mm_operand {
     struct mm_operand_role role;
 
-    /* Parameters. mm_operands_view completes the source. Codecs set the shape before a transpose. The shape
-     * stays 0×0 if the endpoint does not take the operand. */
+    /* Parameters. mm_operands_view completes the source. Codecs set the shape, as it is before a transpose.
+     * The shape stays 0×0 if the endpoint does not take the operand. */
     struct mm_source source;
     struct mm_shape shape;
     bool is_transposed;
-    uint64_t
-        ld; /* Parameters. mm_operands_view completes the source. The shape is the shape before a transpose,
-               which codecs set. The shape stays 0×0 if the endpoint does not take the operand. */
+    uint64_t ld; /* leading dimension in a raw body, in elements */
 
     struct mm_matrix view; /* all elements; data of an inline operand is in the body or the storage */
     bool column_major;     /* Fortran order; the view is valid only after mm_call_apply_layout */
@@ -57,7 +55,7 @@ struct mm_operands_kind {
 
 /* Call mm_operands_init first. The struct owns `storage`. */
 struct mm_operands {
-    struct mm_parameters parameters; /* must be first, because pointers are cast */
+    struct mm_parameters parameters; /* must be first: pointers to it are cast to this struct */
     const struct mm_operands_kind *kind;
     unsigned count;
     struct mm_operand of[MM_OPERANDS_MAX];
@@ -128,7 +126,7 @@ enum mm_status mm_operands_check_elements(const struct mm_operands *operands, st
 enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error);
 
 /* Whether all shapes are known without the body: the query has all dimensions or all shapes, or no operand is
- * inline. A dimension counts as known even if its value is wrong, and if a stored operand has it. */
+ * inline. A wrong value counts too, and so does a dimension of a stored operand. */
 bool mm_operands_name_shapes(const struct mm_operands *operands);
 
 /* Returns the name of the first dimension that is not set, or NULL. If the client gives whole shapes, returns

@@ -27,7 +27,7 @@ struct mm_parameter {
 
 struct mm_parameter_table {
     const struct mm_parameter *rows;
-    unsigned count; /* at most 64, because sets of rows are 64 bits */
+    unsigned count; /* at most 64, because a set of rows is a uint64_t */
 };
 
 /* MM_PARAMETER is a row whose `read` is NULL. MM_PARAMETER_TABLE makes a table from an array of rows. */
@@ -38,8 +38,7 @@ struct mm_parameter_table {
 #define MM_PARAMETER_TABLE(rows)                                                                             \
     { rows, sizeof(rows) / sizeof(rows)[0] }
 
-/* The first member of each endpoint's struct. Each set of parameters has a bit for each row of the table: bit
- * i is row i. */
+/* The first member of each endpoint's struct. In the sets of parameters, bit i stands for row i. */
 struct mm_parameters {
     const struct mm_parameter_table *table;
     uint64_t named;   /* the request has the parameter, perhaps with a wrong value */

@@ -9,12 +9,11 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Whole JSON numbers below this limit are exact as doubles. Values of MM_KIND_WHOLE and MM_KIND_TIME above
- * the limit become the limit. */
+/* Whole JSON numbers below 2⁵³ are exact as doubles. MM_KIND_WHOLE and MM_KIND_TIME saturate here. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* The kinds of values. A kind uses the member of union mm_parameter_value that has its name, unless its
- * comment says otherwise. */
+/* The kinds of values. A kind uses the member of union mm_parameter_value that has the kind's name, unless
+ * the kind's comment says otherwise. */
 enum mm_kind {
     MM_KIND_NAME,   /* a longer name is cut to MM_PARAMETER_NAME_MAX bytes */
     MM_KIND_MATRIX, /* the name of a stored matrix */
@@ -26,7 +25,7 @@ enum mm_kind {
     MM_KIND_FIGURES,   /* uses `number`: bits of enum mm_figure */
     MM_KIND_COUNT,     /* uses `number`: from 1 to 2³²−1 */
     MM_KIND_WHOLE,     /* uses `number`: from 1, saturates at MM_PARAMETER_WHOLE_MAX */
-    MM_KIND_TIME,      /* as MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
+    MM_KIND_TIME,      /* like MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
     MM_KIND_SECONDS,   /* uses `number`: from 1 to the seconds of a year */
     MM_KIND_DIMENSION, /* uses `number`: from 0, saturates at 2⁶⁴−1 */
     MM_KIND_SIZE,      /* uses `number`: a dimension that must not be 0 */

@@ -11,8 +11,7 @@
 #define MM_PROBLEM_URN "urn:matmuld:problem:" /* followed by the name of the status */
 
 /* A row of the table of HTTP statuses, which is sorted by code. If several rows have a status, the first row
- * is used. The server never sends 499; its statistics count a request as 499 if the client has
- * disconnected. */
+ * is used. Code 499 is only for statistics: the client has disconnected. */
 struct mm_http {
     unsigned code;
     const char *response;       /* the response's name in openapi.json; NULL if it is no problem */

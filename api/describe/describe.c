@@ -38,7 +38,8 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Adds the numbers that dimensions must be multiples of, for types with own rules: {"int8": {"k": 4}}. */
+/* Adds the numbers that m, n and k must be multiples of, such as {"int8": {"k": 4}}. Lists only element types
+ * that have their own rules. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -134,8 +135,8 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts its
- * limiting resources. `limiters` is null if the table lacks the chip or predicts another number. */
+/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts
+ * what limits that number. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -227,7 +228,7 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds the variants of all backends that have a device, if have_devices, or that have none, if not. */
+/* Adds the variants of some backends: those with devices if have_devices, otherwise those without. */
 static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
     for (size_t index = 0; index < count; index++) {

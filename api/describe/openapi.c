@@ -1,6 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * that document, a string that begins with @ is a marker. The output has the version, a list of names, or
- * parts that follow from the table of statuses instead of the marker. */
+ * that document, a string that begins with @ is a marker. In the output, the version, a list of names, or
+ * parts that follow from the table of statuses replace each marker. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What replacing a marker needs: facts, the output, and the current marker. */
+/* Data for the functions that replace markers: facts, the output and the current marker. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;

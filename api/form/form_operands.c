@@ -58,7 +58,7 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     if (status != MM_OK)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
-    /* The type counts as given, so a stored operand of another type is an error. */
+    /* dtype now counts as set, so a stored operand of another type is an error. */
     into->parameters.derived |= mm_parameter_bit(&into->parameters, into->dtype_name);
     return into->kind->resolve(into, error);
 }

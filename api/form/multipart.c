@@ -117,7 +117,7 @@ struct line {
     size_t behind;
 };
 
-/* Reads the line after a boundary. If anything but blanks follows, the line is no delimiter. */
+/* Reads the line after a boundary. A delimiter has only blanks there, perhaps after two dashes. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;

@@ -31,7 +31,7 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Collects the list's items as text with commas, as in the query, so one reader serves both formats. */
+/* Begins a list, which is collected as the query would write it, so the query's reader serves JSON too. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;

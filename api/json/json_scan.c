@@ -116,7 +116,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* Records a fault in the operand's shape unless it has one already. `count` indices lead to the fault. */
+/* Records the operand's first fault, and ignores later faults. `count` indices lead to the fault. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -127,7 +127,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* The first operand decides the element type: that of the query or an earlier member, otherwise float32. */
+/* Before the first operand, fixes the element type: dtype if already known, otherwise float32. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (scan->last == NULL && !scan->is_again) {
         if (scan->into->kind->resolve(scan->into, NULL) == MM_OK)

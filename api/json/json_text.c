@@ -258,7 +258,7 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads the token at reader->at, which is not a space. Only skips a comma or a colon, and then returns
+/* Reads the token at reader->at, which is not a space. Skips a comma or a colon, and then returns
  * MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {

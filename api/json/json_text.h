@@ -46,8 +46,8 @@ struct mm_json_reader {
     unsigned depth;             /* number of open arrays and objects */
     uint64_t objects;           /* bit d is 1 if the value at depth d + 1 is an object */
     struct mm_json_token token; /* token of the last event; after a fault, the wrong text */
-    const char *expected;       /* a long incomplete token is read again when this many bytes have arrived */
-    size_t retry_bytes;         /* an incomplete long token is read again at this many bytes */
+    const char *expected;       /* after a fault: the expected text; NULL means a whole object */
+    size_t retry_bytes;         /* a long incomplete token is read again when this many bytes have arrived */
 };
 
 /* Reads the next event. `text` has all bytes that have arrived since the beginning of the body; its address
@@ -82,7 +82,7 @@ void mm_json_locate(const char *text, struct mm_json_token token, struct mm_erro
 
 enum {
     MM_JSON_TEXT_MAX = 256
-}; /* bytes with the NUL; no valid string is longer, so longer strings are cut */
+}; /* bytes with the NUL; longer strings are cut, because none of them is valid */
 
 /* Returns the value of a token. A string is decoded into `buffer`, cut to fit. The value of an array or
  * object points into `text`. */

@@ -19,9 +19,9 @@ enum mm_access_set {
     MM_ACCESS_SET_COUNT
 };
 
-/* A request that measures accesses to memory; call mm_access_init first. */
+/* A request for times or predictions of memory accesses; call mm_access_init first. */
 struct mm_access_request {
-    struct mm_parameters parameters;         /* must be first, because pointers are cast */
+    struct mm_parameters parameters;         /* must be first: pointers to it are cast to this struct */
     uint64_t timeout_ms;                     /* 0 if none was given */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0 if the client gave no set */
@@ -39,10 +39,10 @@ enum { MM_ACCESS_DRAWN_MAX = 8 };
 void mm_access_init(struct mm_access_request *request);
 
 /* Fills a probe with every combination of the sets, accesses in shared memory first. If the client gave no
- * set of accesses or bank widths, the access is a read, and the banks are as wide as the device's. Every
+ * kind of access or no bank width, the access is a read, or the banks are as wide as the device's. Every
  * other missing set has all values. If `stride` is among the patterns, accesses in global memory follow, one
- * for each word size and stride. Fails with MM_BAD_REQUEST, without touching the probe, if strides come with
- * patterns but without `stride`, or offsets with patterns, strides or an offset. */
+ * for each word size and stride. Fails with MM_BAD_REQUEST if strides come with patterns but without
+ * `stride`, or if offsets come with patterns, strides or an offset; the probe is then untouched. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 

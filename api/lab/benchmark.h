@@ -46,9 +46,9 @@ struct mm_benchmark_call {
     const struct mm_benchmark_op *op;
     uint64_t timeout_ms; /* 0 if none was given */
 
-    /* the server sets request.subjects later */
-    struct mm_benchmark_request request; /* 0 if the server chooses the variants */
-    size_t name_count;                   /* 0 if the server chooses the rows */
+    /* For MM_BENCHMARK_OF_VARIANTS. */
+    struct mm_benchmark_request request; /* the server sets request.subjects later */
+    size_t name_count;                   /* 0 if the server chooses the variants */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
     /* For MM_BENCHMARK_OF_ACCESSES. */
@@ -72,7 +72,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
                                    struct mm_references *references, struct mm_benchmark_call *call,
                                    struct mm_error *error);
 
-/* A format of replies. Its functions return malloc'ed text, which the caller frees, or NULL if memory runs
+/* A format of replies. The functions return malloc'ed text, which the caller frees, or NULL if memory runs
  * out. *length does not count the NUL at the end. */
 struct mm_benchmark_format {
     const char *media_type; /* matched with Accept */

@@ -70,7 +70,7 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
 /* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* must be first, because pointers are cast */
+    struct mm_call call; /* must be first: pointers to it are cast to this struct */
     uint64_t repeats;
     struct mm_benchmark_call *into; /* the names of variants are stored here */
 };
@@ -218,7 +218,8 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* Sets the operands' shapes. If the client named only one of two operands, the other becomes uniform(0). */
+/* Sets the operands' shapes. If the client named only one of two operands, the other operand becomes
+ * uniform(0). */
 static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;

@@ -328,8 +328,8 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     return bytes;
 }
 
-/* Defines a function that transposes a matrix. It works in tiles that fit in the cache, because elements of
- * one row are far apart in `from`. Steps are in elements. */
+/* Defines a function that transposes a matrix. The function works in tiles that fit in the cache, because
+ * elements of one row are far apart in `from`. Steps are in elements. */
 #define TILE_COPIER(BITS)                                                                                    \
     static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
                             size_t cols) {                                                                   \

@@ -4,7 +4,7 @@
 
 #include "gpu/product/shape.h"
 
-/* Sizes in bytes of the headers that the server writes. They are multiples of 64, because NumPy aligns
+/* Sizes in bytes of the headers that the server writes. Sizes are multiples of 64, because NumPy aligns
  * elements to 64 bytes. Headers of arrays up to rank 2 have MM_NPY_HEAD_BYTES. */
 enum { MM_NPY_HEAD_BYTES = 128, MM_NPY_HEAD_BYTES_MAX = 256, MM_NPY_SHAPE_TEXT_MAX = 22 * MM_RANK_MAX + 4 };
 

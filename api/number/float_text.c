@@ -72,12 +72,11 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number, multiplied by the power of ten that gives it nine digits before the point. `below` and `above`
- * are the distances to the midpoints between the number and its neighbours. All three are in units of
- * 2^-POINT. */
+/* The number times the power of ten that gives it nine digits before the point. `below` and `above` are the
+ * distances to the midpoints between the number and its neighbours. The unit of all three is 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
-    int exponent; /* decimal exponent of the original number */
+    int exponent; /* decimal exponent of the number */
     bool is_even; /* the mantissa is even, so a decimal exactly on a midpoint reads back as the number */
 };
 

@@ -35,8 +35,7 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* Whether all bytes are ASCII digits, 0x30 to 0x39: a byte's upper half is 3, and still 3 after 6 is
- * added. */
+/* Whether all bytes are ASCII digits, 0x30 to 0x39: each upper half is 3, also after adding 6. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
@@ -187,7 +186,7 @@ enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
  * bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own error,
  * less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
-    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷; half the least float32 is 7·10⁻⁴⁶ */
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* less than half the least float32 */
         *bits = 0;
         return true;
     }
@@ -237,8 +236,7 @@ const char *mm_number_float32(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Powers of ten up to 10²² and integers up to 2⁵³ are exact as doubles, so a single operation on two of them
- * rounds only once. */
+/* Powers of ten up to 10²² and integers up to 2⁵³ are exact as doubles, so one operation rounds only once. */
 enum { EXACT_MAX = 22 };
 static const double tens[EXACT_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -271,8 +269,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number's absolute value with the float64 nearest to it: returns a negative number, 0 or a
- * positive number. Makes strtod round down and up, so both are equal only if the number is exact. */
+/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. Reads the
+ * number by strtod twice, rounded down and rounded up. */
 static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
