@@ -46,7 +46,7 @@ struct mm_answer {
 enum { MM_REPLY_HEAD_MAX = 256 };
 
 /* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. A format can put a header
- * into `head`, so it need not copy the elements. The struct's owner frees the buffer. */
+ * into `head`, so the elements need not be copied. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;

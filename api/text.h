@@ -9,7 +9,7 @@
 struct mm_text {
     char *data;
     size_t length;
-    size_t capacity; /* of data in bytes */
+    size_t capacity; /* bytes of `data` */
 };
 
 /* Opens a stream. The calling thread must close it by mm_text_close. NULL if memory runs out. */

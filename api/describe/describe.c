@@ -170,7 +170,7 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
 }
 
 /* Returns the first device that can run the variant on float32, or NULL. After NULL, *reason says why the
- * first device cannot run it, or why the backend has no device. */
+ * first device cannot run the variant, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;

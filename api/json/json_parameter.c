@@ -31,7 +31,7 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Begins a list, which is collected as the query would write it, so the query's reader serves JSON too. */
+/* Begins a list, which is collected as text in the query's form, so one function reads both forms. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
@@ -54,7 +54,7 @@ static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
-/* Whether parameters are still read. After the first error parameters are skipped, so even a million unknown
+/* Whether parameters are still read. After the first error, parameters are skipped, so even a million unknown
  * members cost little. */
 static bool reads_values(const struct mm_json_scan *scan) {
     return !scan->is_again && scan->error.status == MM_OK;

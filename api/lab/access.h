@@ -38,11 +38,11 @@ enum { MM_ACCESS_DRAWN_MAX = 8 };
  * number is inactive. */
 void mm_access_init(struct mm_access_request *request);
 
-/* Fills a probe with every combination of the sets, accesses in shared memory first. If the client gave no
- * kind of access or no bank width, the access is a read, or the banks are as wide as the device's. Every
- * other missing set has all values. If `stride` is among the patterns, accesses in global memory follow, one
- * for each word size and stride. Fails with MM_BAD_REQUEST if strides come with patterns but without
- * `stride`, or if offsets come with patterns, strides or an offset; the probe is then untouched. */
+/* Fills a probe with every combination of the sets, accesses in shared memory first. A missing kind of access
+ * means reads, and a missing bank width means the device's width. Every other missing set has all values. If
+ * `stride` is among the patterns, accesses in global memory follow, one for each word size and stride. Fails
+ * with MM_BAD_REQUEST if strides come with patterns but without `stride`, or if offsets come with patterns,
+ * strides or an offset; the probe is then untouched. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 

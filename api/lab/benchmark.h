@@ -25,7 +25,8 @@ struct mm_benchmark_name {
  * blocks that fit on a multiprocessor. */
 enum mm_benchmark_kind { MM_BENCHMARK_OF_VARIANTS, MM_BENCHMARK_OF_ACCESSES, MM_BENCHMARK_OF_OCCUPANCY };
 
-/* An operation that a request can name. Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`. */
+/* An operation that a request can name. Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`.
+ * `yardstick` is the name of the variant that the other variants are compared with. */
 struct mm_benchmark_op {
     const char *name;
     enum mm_benchmark_kind kind;

@@ -94,6 +94,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    /* With 15 digits, no rounding errors show in times of nanoseconds. */
+    /* 15 digits hide the rounding errors of times in nanoseconds. */
     return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

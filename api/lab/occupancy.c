@@ -105,7 +105,7 @@ enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struc
                              "%s is missing; send a whole number, or a list of some, as in " EXAMPLE,
                              missing);
     if (request->counts[MM_OCCUPANCY_SHARED] == 0)
-        request->counts[MM_OCCUPANCY_SHARED] = 1; /* no shared memory */
+        request->counts[MM_OCCUPANCY_SHARED] = 1; /* one value: 0 bytes */
     for (unsigned list = 0; list < MM_OCCUPANCY_LIST_COUNT; list++)
         rows *= request->counts[list] > 0 ? request->counts[list] : 1;
     if (rows <= MM_OCCUPANCY_ROWS_MAX)

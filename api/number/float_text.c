@@ -49,7 +49,7 @@ static size_t special_text(double value, char *text) {
 }
 
 /* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the value of the
- * type's lowest bit in the mantissa. It exceeds 1 if the number is subnormal or of a narrow type. */
+ * type's lowest bit in the mantissa. `unit` exceeds 1 if the number is subnormal or of a narrow type. */
 struct parts {
     uint64_t mantissa;
     int exponent;
