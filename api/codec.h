@@ -1,8 +1,8 @@
-/* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. It
- * knows no sockets and no devices.
+/* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. Codecs
+ * know no sockets and no devices.
  *
  * The connection's thread calls a codec. If a body or a result is large, a thread of the worker pool calls
- * `decode`, `encode` and both `finish` functions instead, while the connection waits. If a request ends while
+ * `decode`, `encode` and both `finish` functions instead. The connection then waits. If a request ends while
  * it waits for memory, or its client disconnects, the thread that ends the request calls `cancel`. */
 #pragma once
 

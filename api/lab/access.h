@@ -33,7 +33,7 @@ struct mm_access_request {
 /* Accesses are drawn only if at most this many of a probe's accesses are in shared memory. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
-/* Initializes a request. Its parameters are members of a JSON body. A set is one value or a list of different
+/* Initializes a request. The parameters are members of a JSON body. A set is one value or a list of different
  * values. `offsets` is a list of 1 to 32 numbers and nulls: one for each lane of a warp. A lane without a
  * number is inactive. */
 void mm_access_init(struct mm_access_request *request);

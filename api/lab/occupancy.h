@@ -25,7 +25,7 @@ struct mm_occupancy_request {
     unsigned values[MM_OCCUPANCY_LIST_COUNT][MM_OCCUPANCY_ROWS_MAX];
 };
 
-/* Initializes a request. Its parameters are members of a JSON body: each is a value or a list of values.
+/* Initializes a request. The parameters are members of a JSON body: each is a value or a list of values.
  * Reading a parameter fails with MM_TOO_LARGE (more than MM_OCCUPANCY_ROWS_MAX values) or MM_UNSUPPORTED (an
  * unknown compute capability). */
 void mm_occupancy_init(struct mm_occupancy_request *request);

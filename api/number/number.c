@@ -182,9 +182,9 @@ enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
 /* Computes the bits of the float32 nearest to digits·10^exponent. Returns false if the product is too near a
  * midpoint to decide.
  *
- * `digits` is shifted up until its highest bit is set. Its product with the power's 64 bits has 127 or 128
- * bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own error,
- * less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
+ * `digits` is shifted up until its highest bit is set. The shifted digits times the power's 64 bits have 127
+ * or 128 bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own
+ * error, less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
     if (digits == 0 || exponent < MM_TEN_MIN) { /* less than half the least float32 */
         *bits = 0;
