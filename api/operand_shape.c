@@ -27,8 +27,8 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* Returns the name of the first set parameter of this kind, or NULL. With MM_KIND_DIMENSION, also finds
- * leading dimensions. */
+/* Returns the name of the first parameter of this kind that is set, or NULL. Leading dimensions count as
+ * MM_KIND_DIMENSION. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     for (unsigned index = 0; index < parameters->table->count; index++) {
@@ -88,8 +88,8 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. Different values from two
- * operands are found later, when the whole product is checked. */
+/* Sets a dimension from an operand. Fails with MM_BAD_SHAPE if the client gave another value. If two operands
+ * have different values, the check of the whole product fails later. */
 static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
                                        enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -121,7 +121,7 @@ static enum mm_status set_dimensions(struct mm_operands *operands, const struct 
                : status;
 }
 
-/* Sets an operand's shape. MM_BAD_SHAPE if the shape parameter has another value. */
+/* Sets an operand's shape. Fails with MM_BAD_SHAPE if the shape parameter has another value. */
 static enum mm_status set_shape(const struct mm_operands *operands, struct mm_operand *operand,
                                 const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;

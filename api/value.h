@@ -18,7 +18,7 @@ enum mm_value_kind {
 struct mm_value {
     enum mm_value_kind kind;
     const char *text; /* a string's UTF-8 text, or the JSON of an array or object; borrowed */
-    size_t length;    /* of the text in bytes; 0 for an empty array or object */
+    size_t length;    /* bytes of the text; 0 for an empty array or object */
     double number;    /* for MM_VALUE_NUMBER; a number beyond all doubles becomes ±DBL_MAX */
 };
 

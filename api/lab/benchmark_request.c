@@ -60,8 +60,8 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
             (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
-        /* Finding a line reads the text from its beginning, so this is done only for an error that is
-         * kept. */
+        /* Finding the line means reading the text from its beginning, so only an error that is kept gets a
+         * line. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }
@@ -70,12 +70,12 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
 /* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* must be first, because pointers are cast */
+    struct mm_call call; /* must be first: pointers to it are cast to this struct */
     uint64_t repeats;
-    struct mm_benchmark_call *into; /* gets the names of variants */
+    struct mm_benchmark_call *into; /* the names of variants are stored here */
 };
 
-/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is no whole number from 1 on. */
+/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is not a positive whole number. */
 static bool read_name(const char *text, struct mm_benchmark_name *name) {
     const char *colon = strchr(text, ':');
     const char *variant = colon == NULL ? text : colon + 1;
@@ -107,7 +107,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     if (given->kind != MM_VALUE_ARRAY || given->length == 0)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
-        struct mm_benchmark_name unwanted; /* for too many names */
+        struct mm_benchmark_name unwanted; /* gets the names beyond the limit */
         if (name.value.kind != MM_VALUE_TEXT ||
             !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
             char element[32];
@@ -218,7 +218,8 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* Sets the operands' shapes. If the client named only one of two operands, the other becomes uniform(0). */
+/* Sets the operands' shapes. If the client named only one of two operands, the other operand becomes
+ * uniform(0). */
 static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
     struct mm_operands *operands = &call->operands;
