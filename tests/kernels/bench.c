@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Largest m·n·k that the host computes without the option --slow. Larger products take seconds. */
+/* Largest m·n·k that the host times without --slow: with its reference variant, and with other variants. */
 static const double reference_cost_max = 0x1p31;
 static const double host_cost_max = 0x1p36;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transposes a generated operand on the device. It consists of `matrices` matrices, one below the other. */
+/* Transposes a generated operand on the device. The operand is a column of `matrices` matrices. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
     const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
