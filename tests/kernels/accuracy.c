@@ -71,8 +71,7 @@ static double norm_allowed(double naive, size_t elements) {
     return fmax(1.5 * naive, 2.5e-7);
 }
 
-/* Returns whether the norm is too large. The library has no limit, as it does not promise float32 accuracy.
- */
+/* Returns whether the norm is too large. The library does not promise float32 accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }

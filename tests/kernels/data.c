@@ -122,8 +122,7 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's even rows are subnormal, and so are about half of the elements in its odd rows. B's even columns are
- * large, so some products are normal. */
+/* A's even rows are subnormal, and half of each odd row. B's even columns make some products normal. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -160,8 +159,7 @@ static void fill_nonfinite(struct random *random, const struct lines *lines) {
             *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
 }
 
-/* Many products are near the type's largest number. A third of A's rows and of B's columns has only positive
- * elements, so sums of products may overflow. */
+/* Many products are near the largest number. A third of A's rows is positive, so some sums overflow. */
 static void fill_overflow(struct random *random, const struct lines *lines) {
     const int half = range_of(lines->dtype).largest / 2;
     FOR_EACH_ELEMENT(lines) {

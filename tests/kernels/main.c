@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the CPU, named lists leave out shapes of a higher cost, because they take minutes. moved_cost is the
- * cost of an element in a transposition. */
+/* On the CPU, named lists leave out shapes with a higher cost, because they take minutes. */
 static const double cpu_cost_max = 4e8;
 static const double moved_cost = 100.0;
 

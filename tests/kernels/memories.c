@@ -15,8 +15,7 @@ enum { EXIT_SKIPPED = 77 };
 
 static unsigned failures;
 
-/* Counts and prints a failure if `less` is not below `more`. `access` is NULL if the law concerns the whole
- * device. */
+/* Prints a failure unless less < more. `access` is NULL if the law concerns the whole device. */
 static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
     if (isfinite(less) && isfinite(more) && less < more)
         return;

@@ -25,8 +25,8 @@ static const struct shape tiny[] = {
     {8, 8, 8}, {16, 16, 16}, {17, 15, 16}, {31, 33, 32}, {32, 32, 32}, {33, 31, 34}, {40, 24, 9},
 };
 
-/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. In the last
- * shapes k is a multiple of 16, because cuBLAS requires that for float8. */
+/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. The last shapes
+ * have a k that cuBLAS requires for float8, a multiple of 16. */
 static const struct shape small[] = {
     {1, 1, 0},      {1, 40, 0},     {40, 1, 0},     {17, 33, 0},   {1, 1, 1},      {1, 1, 2},
     {1, 1, 31},     {1, 1, 257},    {1, 1, 1024},   {1, 2, 40},    {1, 37, 1},     {1, 64, 64},

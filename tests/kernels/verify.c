@@ -16,8 +16,7 @@ enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COU
 static const struct mm_backend *backend;
 static enum mm_dtype dtype; /* type of the operands */
 
-/* Returns a product that computes only one element in the middle of C. Running the product sets that element
- * to 0, because k is 0. */
+/* Returns a product that computes only the middle element of C, and sets it to 0, because k is 0. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
     one.m = one.n = 1;
@@ -200,8 +199,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
-/* Returns whether a product can have the flaw. Integers are always finite, and a product with k = 0 is always
- * right. */
+/* Returns whether the flaw is possible. Integers are finite, and a product with k = 0 is never wrong. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)

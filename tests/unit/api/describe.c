@@ -143,7 +143,7 @@ static void test_variants_of_no_device(void **state) {
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
-/* Without a device there is the compiler's report. The number of blocks comes from the table of chips. */
+/* Without a device, attributes come from the compiler, and the number of blocks from the table of chips. */
 static void test_compiled(void **state) {
     static const struct mm_compiled compiled[] = {
         {1, 80, 16, MM_FLOAT32, 0, 0, {256, 30, 2048, 0, 0, 0}},

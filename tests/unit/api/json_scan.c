@@ -178,7 +178,7 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* The scan frees its memory on an error. Whatever the number of commas, it keeps the limits. */
+/* The scan frees its memory on an error. It keeps the limits for any number of commas. */
 static void test_memory_is_freed(void **state) {
     static const struct {
         struct mm_limits limits;

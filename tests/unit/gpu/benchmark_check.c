@@ -43,7 +43,7 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* In every type elements that are not written are found. If only the last step of k is missing, the error may
+/* Elements that no kernel wrote are found in every type. If only the last step of k is missing, the error may
  * be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
@@ -265,7 +265,7 @@ static void misplaced_elements_of_given_operands_are_found(void **state) {
         }
 }
 
-/* If the operand cannot be read, only the rows of that backend fail. The next backend reads it again. */
+/* If the operand cannot be read, only that backend's rows fail. The next backend reads the operand again. */
 static void unreadable_operands_are_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");

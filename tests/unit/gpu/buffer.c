@@ -72,14 +72,15 @@ static void freed_blocks_are_reused(void **state) {
     void *large = pass(LARGE);
     expect_kept(LARGE);
     assert_ptr_equal(pass(LARGE), large);
-    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter smaller */
+    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* the block is a quarter larger than requested */
     assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
     expect_kept(LARGE + LARGE * 4 / 5 - 1);
     assert_ptr_not_equal(pass(LARGE + 1), large);
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* in another class and more than a quarter smaller */
+    assert_ptr_not_equal(pass(65 * KIB),
+                         large); /* the block is of another class, and more than a quarter too large */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
@@ -91,7 +92,7 @@ static void freed_blocks_are_reused(void **state) {
     give(&second);
 }
 
-/* The pool always returns a block. It keeps no freed block above its limit. */
+/* The pool always returns a block. Together, the freed blocks that it keeps never exceed its limit. */
 static void kept_blocks_are_freed_for_new_ones(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
@@ -151,13 +152,13 @@ static void failed_acquire_leaves_the_buffer_unchanged(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_kept(0); /* freed to make room for the second attempt */
+    expect_kept(0); /* the kept block was freed before the second attempt */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
     give(&buffer);
 }
 
-/* Replaces page locking, counts its calls, and fails if `refuses`. */
+/* Replaces the function that locks pages. Counts its calls, and fails if `refuses`. */
 static struct {
     int locks, unlocks; /* atomic */
     size_t bytes;       /* bytes of the last lock; atomic */
@@ -257,7 +258,7 @@ static void growing_buffer_is_not_moved(void **state) {
     mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
 
-    grow(100, 1000, &buffer); /* also if the arena has enough */
+    grow(100, 1000, &buffer); /* a buffer that would fit into the arena can grow too */
     grow(1000, 1000, &buffer);
     give(&buffer);
     grow(1000, 1000, &buffer);
@@ -288,7 +289,7 @@ static void growing_buffer_reuses_mapped_memory(void **state) {
     give(&buffer);
 }
 
-/* Pages of a buffer are locked once all are mapped. If the buffer grows, they are locked again. */
+/* Pages of a buffer are locked when all are mapped, and locked again after the buffer has grown. */
 static void grown_buffer_is_locked_again(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);

@@ -8,7 +8,7 @@
 
 enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
 enum { WORKSPACE_BYTES = (32 << 20) + (1 << 17), GUARD_BYTES = 1 << 12, POISON = 0x7b, GUARD = 0x11 };
-enum { EDGES_BYTES = 1 << 10 }; /* the fake library uses so many bytes at both ends of its workspace */
+enum { EDGES_BYTES = 1 << 10 }; /* the fake library uses this many bytes at both ends of its workspace */
 
 /* Stands for device memory. */
 static _Alignas(256) unsigned char storage[3][STORAGE_BYTES], expected[STORAGE_BYTES];

@@ -106,7 +106,7 @@ static void largest_jobs_free_all_memory(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
-/* A lane reserves half as much again as a job needs, so a slightly larger job needs no new allocation. */
+/* A lane reserves 1.5 times what a job needs, so a slightly larger job needs no new allocation. */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
         unsigned lane, edge, allocations;

@@ -165,7 +165,7 @@ static void elements_that_are_not_finite_have_infinite_error(void **state) {
     assert_true(error_of() == (double)INFINITY);
 }
 
-/* The k·n + m·k numbers are prepared in steps of 2^17, even if a row is longer. */
+/* The k·n + m·k elements of B and A are prepared in steps of 2^17, even if a row is longer. */
 static void preparation_is_done_in_steps(void **state) {
     static const struct {
         size_t shape[3];

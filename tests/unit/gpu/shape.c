@@ -212,7 +212,7 @@ static void test_transpositions(void **state) {
     }
 }
 
-/* Adjacent stack dimensions are merged if one step serves both. */
+/* Adjacent stack dimensions are merged if each operand can step through both with one stride. */
 static void test_merging(void **state) {
     static const struct {
         const char *a, *b;

@@ -321,7 +321,7 @@ static void slow_upload_loses_its_reservation(void **state) {
     assert_true(slot.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
-    /* There is room for one row, but not for two. */
+    /* The store has memory for one row, but not for two. */
     assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
     struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
                                        .data = memory.data,

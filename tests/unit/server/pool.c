@@ -161,7 +161,7 @@ static void add_work_or_wait_for_it(void *data, unsigned index) {
         return;
     }
     for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
-        pause_a_little(); /* the thread need not help */
+        pause_a_little(); /* the thread may start too late to help */
     while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
         pause_a_little();
