@@ -198,7 +198,7 @@ float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned ali
 
 uint64_t random_count;
 
-/* Returns a random number. Many are very large, subnormal or zero, because these are difficult to align. */
+/* Returns a random number. Many numbers are very large, subnormal or zero, so they are difficult to align. */
 template <class ELEMENT> float random_element() {
     /* relative to the exponent of the smallest normal number */
     static const int exponents[] = {

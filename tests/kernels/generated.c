@@ -1,4 +1,4 @@
-/* A device must generate the operands that the host generates. Also tests parts and reductions of results.
+/* Tests that a device generates operands exactly like the host. Also tests parts and reductions of results.
  * Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/source.h"

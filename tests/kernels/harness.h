@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* Exit statuses beside EXIT_SUCCESS and EXIT_FAILURE. 77 means that the requested backend has no device. */
+/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. 77 means that the requested backend has no device. */
 enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 /* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
@@ -240,7 +240,7 @@ struct plan {
     enum mm_dtype dtype; /* type of the operands of products */
     unsigned dtypes;     /* set of MM_DTYPE_BIT: the types to transpose */
     uint64_t seed;
-    unsigned repeat;          /* runs of each case, at least 2; their bits must be equal */
+    unsigned repeat;          /* runs of each case, at least 2; all runs must give equal bits */
     unsigned thin;            /* run one in `thin` cases, at least one for each shape */
     atomic_size_t *next_unit; /* next unit of work; all threads share it */
     bool has_jobs;            /* also run small cases as whole jobs */
@@ -300,10 +300,10 @@ struct timing {
     enum mm_op op;
     enum mm_dtype dtype;
     unsigned repeats; /* runs of each row, at least 1 */
-    unsigned seconds; /* a row is repeated no longer than this; not 0 */
+    unsigned seconds; /* time limit for all runs of a row; not 0 */
     bool transpose_a; /* A is stored transposed */
     bool transpose_b;
 };
 
-/* Returns memory that the caller frees. Ends the program if there is none. */
+/* Returns memory that the caller frees. Ends the program if memory runs out. */
 void *harness_allocate(size_t bytes);

@@ -28,7 +28,7 @@ static void expect_less(double less, double more, const char *law, const struct 
     printf("\n");
 }
 
-/* Measured times may be one cycle too small. */
+/* Measured times may be one cycle too small, so the limits are one cycle lower. */
 static void check_access(const struct mm_probe *probe, size_t index) {
     const struct mm_access *access = &probe->accesses[index];
     const struct mm_access_time *time = &probe->times[index];

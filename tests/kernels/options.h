@@ -24,7 +24,7 @@ struct options {
     bool accuracy;                               /* measure accuracy instead of checking or timing */
     const struct family *families[FAMILY_COUNT]; /* all families if family_count is 0 */
     unsigned family_count;
-    size_t depths[OPTION_DEPTHS_MAX]; /* values of k for --accuracy; the default if depth_count is 0 */
+    size_t depths[OPTION_DEPTHS_MAX]; /* values of k for --accuracy; default values if depth_count is 0 */
     unsigned depth_count;
     unsigned edge; /* rows and columns of C for --accuracy; 0 for the default */
 };

@@ -1,7 +1,7 @@
 /* Runs every variant of products with all shapes, families of data, layouts and result types. */
 #include "tests/kernels/harness.h"
 
-/* The operands and the expected C of a shape. They are computed only if a layout needs them. */
+/* The operands and the expected C of a shape, which are computed only if a layout needs them. */
 struct data {
     struct operands operands;
     struct reference reference;

@@ -136,7 +136,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
     unsigned started = 0;
-    /* If a thread cannot be started, the others compute its rows. */
+    /* If a thread cannot be started, other threads compute its rows. */
     while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
         started++;
     make_rows(&whole);

@@ -5,7 +5,7 @@
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
 
-/* The banks of 32 lanes if lane i reads the word in bank N·i mod 32. */
+/* BANKS_N lists the banks of 32 lanes if lane i reads a word in bank N·i mod 32. */
 #define BANKS_1                                                                                              \
     "`bank_bytes`: 4, `banks`: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, "  \
     "21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31], "

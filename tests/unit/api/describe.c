@@ -85,7 +85,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "{`tile`: 16, `dtype`: `float32`, `threads_per_block`: 256, `registers_per_thread`: 40, "                \
     "`shared_bytes`: 8192, `blocks`: 6, "                                                                    \
     "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
-/* The device reports another number of blocks than the table of chips. */
+/* The device reports a different number of blocks than the table of chips. */
 #define HOLDS_4                                                                                              \
     "{`tile`: 4, `dtype`: `float32`, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: "  \
     "16384, `blocks`: 5, "                                                                                   \

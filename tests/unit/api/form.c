@@ -222,8 +222,8 @@ static void begin(enum mm_op op) {
                           NULL); /* as if the query had this parameter */
 }
 
-/* Decodes a body of unknown length that arrives in chunks. The body so far has memory of exactly its size, so
- * a sanitizer reports reads past its end. */
+/* Decodes a body of unknown length that arrives in chunks. After each chunk, the body has memory of exactly
+ * its size, so a sanitizer reports reads past its end. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);

@@ -8,8 +8,8 @@
 #define A PART("\"a\"", "1")
 #define OF_50 "12345678901234567890123456789012345678901234567890"
 
-/* Reads a body in memory of exactly its size, so a sanitizer reports reads past its end. Lists its parts as
- * "name=data;". */
+/* Reads a body in memory of exactly its size, so a sanitizer reports reads past its end. Lists the body's
+ * parts as "name=data;". */
 static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
                                  size_t list_bytes, struct mm_error *error) {
     struct mm_multipart multipart;

@@ -217,7 +217,7 @@ static void pages_are_locked_once(void **state) {
     expect_locks(0, 0);
 }
 
-/* Blocks that do not fit into the arena come from the C library, or from locked pages. */
+/* If the arena is full, small blocks come from the C library or, if pages are locked, from new pages. */
 static void small_blocks_beyond_the_arena(void **state) {
     enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has room for 512 */
     static struct mm_buffer lent[MANY];
@@ -329,7 +329,7 @@ static void huge_limit_needs_little_address_space(void **state) {
     give(&buffer);
 }
 
-/* A thread uses buffers of bytes to bytes + more, which grow or are allocated at once. */
+/* A thread uses buffers of `bytes` to `bytes + more` bytes, which grow or are allocated at once. */
 struct taking {
     size_t bytes, more;
     bool grows;
@@ -357,7 +357,7 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* The sizes use the arena, reused blocks, unused memory, and locked pages. */
+/* The sizes in this test use the arena, reused blocks, unused memory, and locked pages. */
 static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};

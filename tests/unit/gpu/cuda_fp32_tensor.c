@@ -1,4 +1,4 @@
-/* Tests the workspace, kernel arguments and clusters of fp32_tensor. Its kernels are fakes. */
+/* Tests the workspace, kernel arguments and clusters of fp32_tensor. The kernels are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"

@@ -107,7 +107,7 @@ static void failed_job_names_its_bytes_and_frees_all(void **state) {
     }
 }
 
-/* First the job frees device copies that no other job uses. This suffices, so its plan stays as it is. */
+/* First the job frees device copies that no other job uses. This suffices, so the plan does not change. */
 static void unused_copies_are_freed_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);

@@ -129,7 +129,8 @@ static void value_outlives_the_device(void **state) {
     release();
 }
 
-/* Data derived from a stored value is kept if a second job needs it. It is freed with the device copy. */
+/* Data derived from a stored value is kept if a second job needs it. The data is freed with the device copy.
+ */
 static void derived_data_is_kept(void **state) {
     struct mm_lane *lane = &device.lanes[0];
     bool is_filled = true;
@@ -319,7 +320,7 @@ static void first_result_that_fits_is_stored(void **state) {
     assert_int_equal(device.copy_bytes, 0);
 }
 
-/* There is memory for one C. The first job reserves it but cannot run, so the second job gets it. */
+/* There is memory for one C. The first job reserves this memory but cannot run, so the second job gets it. */
 static void reserved_memory_goes_to_a_job_that_fits(void **state) {
     make_for_c(0);
     make_for_c(1);

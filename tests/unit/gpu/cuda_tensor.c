@@ -252,7 +252,7 @@ static void launch(const struct mm_product *product) {
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
-    if (seen.reduced > 0) { /* room for the sums of each sharing cluster and each shared tile */
+    if (seen.reduced > 0) { /* memory for the sums of each sharing cluster and each shared tile */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
                seen.plan.cluster * seen.plan.rows * seen.plan.cols * mm_dtype_bytes(seen.sums);

@@ -33,7 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Lets the forecast learn that the job took so long. */
+/* Lets the forecast learn from a job that took this long. */
 static void learn(uint64_t kernel_us) {
     job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
@@ -57,7 +57,7 @@ static void shortest_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Products with vectors move many bytes per operation. They must not make large products look slow. */
+/* Products with vectors move many bytes per operation. Large products must not look slow because of them. */
 static void products_with_vectors_set_only_the_copy_rate(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
@@ -187,7 +187,7 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-/* Each second run is delayed. */
+/* Every second run is delayed. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     static unsigned runs;

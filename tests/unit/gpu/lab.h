@@ -1,4 +1,4 @@
-/* A fake device for tests of benchmarks. It computes on the host and returns fake times. */
+/* A fake device for tests of benchmarks. The device computes on the host and returns fake times. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"

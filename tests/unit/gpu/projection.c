@@ -215,7 +215,7 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     return mm_projection_error(&projection);
 }
 
-/* One rounding gives about half of the unit roundoff. Sums of float8 and float64 may be exact here. */
+/* The error of one rounding is about half a unit roundoff. Sums of float8 and float64 may be exact here. */
 static void products_of_every_type_are_projected(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {

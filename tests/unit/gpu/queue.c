@@ -72,7 +72,7 @@ static void late_job_does_not_begin(void **state) {
     fake->fail_end = true;
     pthread_mutex_unlock(&fake->mutex);
     open_gate(fake);
-    job_wait(failing, MM_DEVICE_FAILED); /* this error has precedence */
+    job_wait(failing, MM_DEVICE_FAILED); /* the device's failure has precedence over the deadline */
     assert_int_equal(begun_by(fake), 2);
 }
 
@@ -133,7 +133,8 @@ static bool run_now(size_t m, size_t k, size_t n) {
 
 static void tiny_product_on_the_host_runs_at_once(void **state) {
     struct mm_job *job = &jobs[0].job;
-    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end it */
+    open_scene(
+        (struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end the job */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->work.error.status, MM_OK);

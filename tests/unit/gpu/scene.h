@@ -52,7 +52,7 @@ void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
 void let_pass(struct fake_device *fake,
-              unsigned jobs); /* while the gate is closed, lets `end` return for so many jobs */
+              unsigned jobs); /* while the gate is closed, lets `end` return for this many jobs */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
 

@@ -9,7 +9,7 @@
 
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
-/* Each test opens these. The teardown asserts that nothing is left, and closes both. */
+/* Each test opens the budget and the store. The teardown closes both and asserts that nothing is left. */
 static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
@@ -172,7 +172,7 @@ static void value_count_is_limited(void **state) {
     assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
-    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of its own namespace */
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of this namespace only */
     assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
     assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL),

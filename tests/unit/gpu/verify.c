@@ -242,8 +242,8 @@ static void a_wide_row_is_checked_by_its_sum(void **state) {
     assert_true(verification.residual > 0.74 * sum && verification.bound < 0.65 * sum);
 }
 
-/* The errors cancel, so four random vectors miss them once in 16 times: in about 63 of 1000 checks, with a
- * standard deviation of 7.7. */
+/* The two errors cancel for half of all random vectors. So four vectors miss them in 1 of 16 checks, about 63
+ * of 1000, with a standard deviation of 7.7. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
     make(20, 20, 20, 0);

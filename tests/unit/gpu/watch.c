@@ -1,5 +1,5 @@
-/* Tests the watch, which finds devices that hang. Their waiting jobs move to other devices. Idle devices are
- * tested again. Each failure is reported once. */
+/* Tests the watch, which finds devices that hang. Jobs that wait for such a device move to other devices.
+ * Idle devices are tested again. Each failure is reported once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/queue/worker.h"
