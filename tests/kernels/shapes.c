@@ -110,8 +110,7 @@ bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_l
         const char *name;
         const struct shape *shapes;
         size_t count;
-        void (*add)(struct shape_list *list,
-                    uint64_t seed); /* adds generated shapes; NULL if the list has none */
+        void (*add)(struct shape_list *list, uint64_t seed); /* adds generated shapes, or NULL */
     } sets[] = {
         {MM_MATMUL, "tiny", COUNTED(tiny), NULL},
         {MM_MATMUL, "small", COUNTED(small), add_small},

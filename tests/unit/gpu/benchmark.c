@@ -5,8 +5,7 @@
 static void rows_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
-    lab_device.l2_bytes =
-        3 * 1024 * 2; /* all sets together must exceed three times the L2 cache, so 7 are needed */
+    lab_device.l2_bytes = 3 * 1024 * 2; /* 7 sets are needed to exceed three times the L2 cache */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(lab.runs, ROWS * (WARM_UPS + REPEATS));
     assert_int_equal(lab.held_bytes, 7 * 3 * 1024);
@@ -247,9 +246,7 @@ static void long_runs_are_divided_into_parts(void **state) {
     assert_int_equal(rows[0].repeats, REPEATS);
     assert_true(rows[0].max_error < 1.0);
     assert_true(rows[0].min_ns >= 2000.0 && rows[1].max_ns < 2000.0);
-    assert_int_equal(lab.runs,
-                     RUNS * 2 +
-                         RUNS); /* each run of `cuts` has a part of 8 rows and a part with all other rows */
+    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* each run of `cuts` has two parts */
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_run_in_turn, warm_up_runs_do_not_count,

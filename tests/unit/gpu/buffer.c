@@ -79,8 +79,7 @@ static void freed_blocks_are_reused(void **state) {
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB),
-                         large); /* the block is of another class, and more than a quarter too large */
+    assert_ptr_not_equal(pass(65 * KIB), large); /* of another class, and over a quarter too large */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);

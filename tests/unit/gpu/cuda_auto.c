@@ -79,8 +79,7 @@ static void float32_follows_the_crossovers(void **state) {
         {513, 640, 3000, "fp32_tensor"},
         {513, 641, 513, "fp32_tensor"},
         {0x7fffffff, 0x7fffffff, 0x7fffffff, "fp32_tensor"},
-        {(size_t)1 << 31, 641, (size_t)1 << 31,
-         "fp32_tensor"}, /* fp32_tensor is chosen although its plan fails */
+        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* although its plan fails */
         {4096, 4096, 4096, "simt", NO_TENSOR_CORES},
         /* The vendor's library is chosen only if allowed, for products that fill the GPU. */
         {4096, 4096, 4096, "fp32_tensor", ALLOWED},

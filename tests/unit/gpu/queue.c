@@ -133,8 +133,7 @@ static bool run_now(size_t m, size_t k, size_t n) {
 
 static void tiny_product_on_the_host_runs_at_once(void **state) {
     struct mm_job *job = &jobs[0].job;
-    open_scene(
-        (struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end the job */
+    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no worker could end the job */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->work.error.status, MM_OK);
