@@ -190,7 +190,7 @@ static double check_value(const struct expected *expected, size_t k, float value
 }
 
 /* Checks the model's element if the guard certifies it. Checks the GPU's element unless `got` is NULL. If
- * is_split, the tensor cores computed *got, so counts a difference between the two elements. */
+ * is_split, the tensor cores computed *got, so it is also compared with the model's element. */
 static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);

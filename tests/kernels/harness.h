@@ -98,7 +98,7 @@ struct expected {
     double sum;       /* R rounded to float64; for integers, R in C's type */
     double low;       /* R − sum for float64, else 0 */
     double magnitude; /* sum of the absolute values of the products */
-    double scale;     /* factor of sum, low and magnitude, which would overflow without it */
+    double scale;     /* sum, low and magnitude are multiplied by it; 1 if they do not overflow */
     uint64_t whole;   /* R modulo 2^64, only for integers */
 };
 
@@ -196,7 +196,7 @@ struct image {
 /* Before a run C is filled with one of these poison patterns, which show elements that the kernel omits. */
 enum { POISON_COUNT = 2 };
 
-/* Allocate and fill images of both operands. Guards and the gaps between rows hold NaN or -1, so a kernel
+/* Allocates and fills images of both operands. Guards and the gaps between rows hold NaN or -1, so a kernel
  * that reads them computes a wrong C. */
 void image_make_operands(struct image *a, struct image *b, const struct one_case *one);
 void image_make_result(struct image *c, const struct one_case *one);
@@ -266,8 +266,8 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
 void subject_check(struct subject *subject, const struct plan *plan, const struct one_case *one,
                    const struct image *c);
 
-/* Runs one case on all subjects, which must have the same device. check_case uses device memory. jobs_case
- * uses whole jobs in host memory, on every lane. */
+/* These functions run one case on all subjects, which must have the same device. check_case uses device
+ * memory. jobs_case uses whole jobs in host memory, on every lane. */
 void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 

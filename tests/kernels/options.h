@@ -44,7 +44,7 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 enum mm_dtype dtype, size_t *count);
 
-/* bench_run prints tables of times, and accuracy_run of one device's accuracy. Both write them to `csv` too,
- * unless it is NULL, and return the program's exit status. Inexact results are no failure. */
+/* bench_run prints tables of times. accuracy_run prints tables of one device's accuracy. Both also write to
+ * `csv` unless it is NULL, and return the exit status of the program. Inexact results are no failure. */
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);

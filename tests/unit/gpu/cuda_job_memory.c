@@ -70,7 +70,7 @@ static void release_value(void) {
     }
 }
 
-/* Whatever the free memory is, a job uses it all before it fails. A failed job leaves nothing allocated. */
+/* A job fails if less memory is free than it needs. A failed job leaves nothing allocated. */
 static void failed_job_names_its_bytes_and_frees_all(void **state) {
     static const struct {
         const struct mm_variant *variant;

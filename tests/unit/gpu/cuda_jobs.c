@@ -286,7 +286,7 @@ static enum mm_status plan_by_splits(const struct mm_product *product, struct mm
     return MM_OK;
 }
 
-/* The blocks of this variant do not cover rows of C, as in fp32_tensor. */
+/* Like fp32_tensor, this variant does not compute C in blocks of whole rows. */
 static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
                                         struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};

@@ -234,7 +234,7 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
-/* All elements of a bool product may be 0, so the norm is 0. */
+/* A bool product can consist of zeros only, so its norm can be 0. */
 static void product_of_zeros_is_checked(void **state) {
     const size_t shape[] = {1, 1, 1};
     const int32_t results[] = {0, 1};

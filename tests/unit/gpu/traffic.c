@@ -60,8 +60,8 @@ static const struct mm_variant *find_variant(enum mm_op op, const char *name) {
     return NULL;
 }
 
-/* Reads a row: the name, then for each figure the predicted and the counted number and their difference.
- * Returns whether the variant has a model. */
+/* Reads a row of a counter table: the name, then for each figure the predicted and the counted number and
+ * their difference. Returns whether the variant has a model. */
 static bool expect_counters(enum mm_op op, const struct mm_product *product, const char *row) {
     char name[32];
     unsigned tile = 0;

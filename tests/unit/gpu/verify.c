@@ -147,7 +147,7 @@ static double plain_magnitude(size_t row) {
     return (double)magnitude;
 }
 
-/* Returns the expected error of a row, without the rounding of float64. */
+/* Returns the expected bound of a row's residual, without the rounding of float64. */
 static double plain_bound(size_t row) {
     const double k = (double)sample.product.k;
     const double root = sqrt((double)sample.product.n);
@@ -221,7 +221,8 @@ static void a_single_wrong_element_is_found(void **state) {
     }
 }
 
-/* All elements of a wide row have the largest allowed error. A smaller error in one element is found. */
+/* A wide row passes if all elements have the largest allowed error. It fails if a single element has three
+ * quarters of the sum of these errors. */
 static void a_wide_row_is_checked_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
