@@ -20,7 +20,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 struct kind {
     enum mm_op op;
-    enum mm_dtype dtype; /* element type of products; the plan chooses the type of transpositions */
+    enum mm_dtype dtype; /* element type of products; transpositions use a type of the plan */
     bool transpose_a;
     bool transpose_b;
 };

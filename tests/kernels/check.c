@@ -1,5 +1,5 @@
 /* Runs one case on every subject, in device memory. Each subject runs the case at least twice. Before each
- * run C is filled with another pattern, so an element that the kernel does not write differs between runs. */
+ * run C gets a different pattern, so an element that the kernel does not write differs between runs. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -102,7 +102,7 @@ struct stage {
     struct image a;
     struct image b;
     struct image c;
-    struct image first; /* result of a variant's first run; only on the host */
+    struct image first; /* result of a variant's first run, in host memory only */
     unsigned char *scratch;
 };
 

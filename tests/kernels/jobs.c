@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* At most this many lanes are tested. */
 enum { LANES_MAX = 4 };
 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {

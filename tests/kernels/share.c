@@ -9,7 +9,7 @@
 struct sharer {
     cases_function *check;
     const struct plan *plan;
-    struct mm_device *device; /* only for this thread; the first thread uses the caller's */
+    struct mm_device *device; /* only this thread uses it; the first thread has the caller's device */
     struct subject *subjects; /* copies; owned */
     size_t count;
     pthread_t thread;

@@ -14,7 +14,6 @@ static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *fits) {
     return bits;
 }
 
-/* Returns the number of digits without leading and trailing zeros. */
 static int significant_digits(const char *text) {
     int digits = 0, zeros = 0;
     for (; *text != '\0' && *text != 'e'; text++) {

@@ -49,7 +49,7 @@ static char *make_row(size_t count, const char *number, const char *tail) {
     return text;
 }
 
-/* The commas of a whole body tell how many elements it has, so exactly their memory is allocated. */
+/* The commas of a whole body tell the number of elements, so exactly enough memory is allocated. */
 static void test_memory_of_a_whole_body(void **state) {
     enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
     char number[300];
@@ -64,7 +64,7 @@ static void test_memory_of_a_whole_body(void **state) {
     free(text);
 }
 
-/* A body in chunks reserves memory in increments. If its length is known, elements are not moved. */
+/* A body in chunks reserves memory in increments. If the body's length is known, elements are not moved. */
 static void test_memory_of_chunks(void **state) {
     enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
     const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
@@ -85,7 +85,7 @@ static void test_memory_of_chunks(void **state) {
     free(text);
 }
 
-/* A body is validated even without memory for its elements. Its error names the memory that it needs. */
+/* A body is validated even without memory for its elements. The error names the memory that they need. */
 static void test_memory_is_short_at_first(void **state) {
     enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
     open_budget(BYTES + 1);
@@ -178,7 +178,7 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* The scan frees its memory on an error. Whatever the number of commas, it keeps the limits. */
+/* The scan frees its memory on an error. It keeps the limits for any number of commas. */
 static void test_memory_is_freed(void **state) {
     static const struct {
         struct mm_limits limits;

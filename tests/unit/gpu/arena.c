@@ -1,5 +1,5 @@
-/* Tests the arena. Its blocks are aligned, do not overlap, are at most a quarter larger than requested, and
- * are reused. Pages are mapped only when a block needs them. */
+/* Tests the arena. Blocks are aligned, do not overlap, are at most a quarter larger than requested, and are
+ * reused. Pages are mapped only when a block needs them. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 

@@ -5,7 +5,7 @@
 static void rows_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
-    lab_device.l2_bytes = 3 * 1024 * 2; /* sets must exceed three times the L2 cache, so 7 are needed */
+    lab_device.l2_bytes = 3 * 1024 * 2; /* 7 sets are needed to exceed three times the L2 cache */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(lab.runs, ROWS * (WARM_UPS + REPEATS));
     assert_int_equal(lab.held_bytes, 7 * 3 * 1024);
@@ -79,7 +79,7 @@ static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* The expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of 1, 8, 4, and as tiled_8 chooses. */
+/* Expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles T of 1, 8, 4, 8 and, because `auto` runs tiled_8, 8. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -114,7 +114,7 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         const struct mm_benchmark_row *copy = benchmark_copy(benchmark);
         assert_int_equal(lab.runs, 3 * 6);
-        /* Runs 15 and 16 are those of the rows, and run 17 is that of the plain copy. */
+        /* Runs 15 and 16 belong to the rows, and run 17 to the plain copy. */
         assert_true(rows[0].median_ns == 1015.0 && rows[1].median_ns == 1016.0);
         assert_true(rows[1].of_yardstick == 217.0 / 1016.0);
         assert_true(copy->median_ns == 217.0 && copy->of_yardstick == 1.0 && copy->repeats == 1);
@@ -156,7 +156,7 @@ static void backends_run_one_after_another(void **state) {
     expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
-    /* Memory of A and B, 4·n numbers for vectors, 5 sums for each row of B, A and C, one row, and C. */
+    /* For operands that are not random, the check needs copies of A and B, vectors, sums and C. */
     request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }
@@ -219,7 +219,7 @@ static void only_slow_rows_are_rejected(void **state) {
     const struct mm_matrix edge_16 = mm_matrix_dense(MM_FLOAT32, 16, 16, NULL);
     const struct mm_product square = {.m = 16,
                                       .n = 16,
-                                      .k = 65536, /* as if C had 65536 elements */
+                                      .k = 65536, /* the forecast counts at least 65536 elements of C */
                                       .a = edge_16,
                                       .b = edge_16,
                                       .c = edge_16};
@@ -230,10 +230,10 @@ static void only_slow_rows_are_rejected(void **state) {
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
-    assert_int_equal(rows[2].error.status, MM_OK); /* its rate is unknown */
+    assert_int_equal(rows[2].error.status, MM_OK); /* the row has no rate, so its time is unknown */
 }
 
-/* Other jobs may run between the parts of a long run on the host. Its time is the sum of its parts. */
+/* The time of a long run on the host is the sum of its parts. Other jobs may run between parts. */
 static void long_runs_are_divided_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
@@ -246,7 +246,7 @@ static void long_runs_are_divided_into_parts(void **state) {
     assert_int_equal(rows[0].repeats, REPEATS);
     assert_true(rows[0].max_error < 1.0);
     assert_true(rows[0].min_ns >= 2000.0 && rows[1].max_ns < 2000.0);
-    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 more rows of the first run measure the rate */
+    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* each run of `cuts` has two parts */
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_run_in_turn, warm_up_runs_do_not_count,

@@ -16,7 +16,7 @@ static bool is_between(double low, double value, double high) {
     return low < value && value < high;
 }
 
-/* For so large a k zeros are within the error bound. Only the relative error shows that C is wrong. */
+/* With such a large k, zeros are within the error bound. Only the relative error shows that C is wrong. */
 static void useless_error_bounds_are_not_reported(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
@@ -43,7 +43,7 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* In every type elements that are not written are found. If only the last step of k is missing, the error may
+/* Elements that no kernel wrote are found in every type. If only the last step of k is missing, the error may
  * be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
@@ -153,7 +153,7 @@ static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_win
     return MM_OK;
 }
 
-/* Makes the value operand A, and random numbers operand B. */
+/* Operand A becomes the value, and operand B gets random numbers. */
 static void give(struct mm_benchmark_request *request, void *elements, bool is_only_copy) {
     static struct mm_device owner;
     static struct mm_device_copy copy;
@@ -212,7 +212,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
         }
 }
 
-/* A and B need many steps. Rows of C are longer than a part, or C has many parts. */
+/* The check of A and B needs many steps. Rows of C are longer than a part, or C has many parts. */
 static void given_operands_are_checked_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
@@ -234,7 +234,7 @@ static void given_operands_are_checked_in_steps(void **state) {
     }
 }
 
-/* A row of A with NaN or Inf cannot be checked. If all rows have them, the product is not checked. */
+/* A row of A with NaN or Inf cannot be checked. If A has only such rows, the product is not checked. */
 static void rows_that_are_not_finite_are_not_checked(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
@@ -247,7 +247,7 @@ static void rows_that_are_not_finite_are_not_checked(void **state) {
     assert_true(isinf(rows[1].max_error));
 }
 
-/* The bits of some elements are all set. */
+/* In some elements all bits are set. */
 static void misplaced_elements_of_given_operands_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
@@ -265,7 +265,7 @@ static void misplaced_elements_of_given_operands_are_found(void **state) {
         }
 }
 
-/* If the operand cannot be read, only the rows of that backend fail. The next backend reads it again. */
+/* If the operand cannot be read, only that backend's rows fail. The next backend reads the operand again. */
 static void unreadable_operands_are_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");

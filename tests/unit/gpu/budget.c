@@ -73,14 +73,14 @@ static void small_requests_leave_the_main_part_to_waiting_requests(void **state)
     expect_reserved(1000, 0);
     set_waiting(MM_BUDGET_MAIN, 1, 0);
     extend(&second, SMALL, true);
-    extend(&first, 1, false); /* moves all to the part for small requests */
+    extend(&first, 1, false); /* moves the whole reservation to the part for small requests */
     expect_reserved(1000, SMALL);
     mm_reservation_close(&second);
     extend(&first, 1, true);
     expect_reserved(0, 1001);
     extend(&first, SIZE_MAX, false);
     extend(&second, MAIN - SMALL, true);
-    extend(&first, SMALL, false); /* moves all to the main part */
+    extend(&first, SMALL, false); /* moves the whole reservation to the main part */
     expect_reserved(MAIN - SMALL, 1001);
     mm_reservation_close(&second);
     extend(&first, SMALL, true);
@@ -93,7 +93,7 @@ static void small_requests_leave_the_main_part_to_waiting_requests(void **state)
     expect_reserved(MAIN, 1000);
     mm_reservation_close(&first);
     first.expected_bytes = SMALL + 1;
-    extend(&first, 1000, false); /* a large request cannot use the part for small ones */
+    extend(&first, 1000, false); /* a large request cannot use the part for small requests */
 }
 
 static void requests_with_memory_overtake_those_without(void **state) {

@@ -72,14 +72,14 @@ static void freed_blocks_are_reused(void **state) {
     void *large = pass(LARGE);
     expect_kept(LARGE);
     assert_ptr_equal(pass(LARGE), large);
-    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter smaller */
+    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* the block is a quarter larger than requested */
     assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
     expect_kept(LARGE + LARGE * 4 / 5 - 1);
     assert_ptr_not_equal(pass(LARGE + 1), large);
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* in another class and more than a quarter smaller */
+    assert_ptr_not_equal(pass(65 * KIB), large); /* of another class, and over a quarter too large */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
@@ -91,7 +91,7 @@ static void freed_blocks_are_reused(void **state) {
     give(&second);
 }
 
-/* The pool always returns a block. It keeps no freed block above its limit. */
+/* The pool always returns a block. Together, the freed blocks that it keeps never exceed its limit. */
 static void kept_blocks_are_freed_for_new_ones(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
@@ -151,13 +151,13 @@ static void failed_acquire_leaves_the_buffer_unchanged(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_kept(0); /* freed to make room for the second attempt */
+    expect_kept(0); /* the kept block was freed before the second attempt */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
     give(&buffer);
 }
 
-/* Replaces page locking, counts its calls, and fails if `refuses`. */
+/* Replaces the function that locks pages. Counts its calls, and fails if `refuses`. */
 static struct {
     int locks, unlocks; /* atomic */
     size_t bytes;       /* bytes of the last lock; atomic */
@@ -216,7 +216,7 @@ static void pages_are_locked_once(void **state) {
     expect_locks(0, 0);
 }
 
-/* Blocks that do not fit into the arena come from the C library, or from locked pages. */
+/* If the arena is full, small blocks come from the C library or, if pages are locked, from new pages. */
 static void small_blocks_beyond_the_arena(void **state) {
     enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has room for 512 */
     static struct mm_buffer lent[MANY];
@@ -257,7 +257,7 @@ static void growing_buffer_is_not_moved(void **state) {
     mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
 
-    grow(100, 1000, &buffer); /* also if the arena has enough */
+    grow(100, 1000, &buffer); /* a buffer that would fit into the arena can grow too */
     grow(1000, 1000, &buffer);
     give(&buffer);
     grow(1000, 1000, &buffer);
@@ -288,7 +288,7 @@ static void growing_buffer_reuses_mapped_memory(void **state) {
     give(&buffer);
 }
 
-/* Pages of a buffer are locked once all are mapped. If the buffer grows, they are locked again. */
+/* Pages of a buffer are locked when all are mapped, and locked again after the buffer has grown. */
 static void grown_buffer_is_locked_again(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
@@ -328,7 +328,7 @@ static void huge_limit_needs_little_address_space(void **state) {
     give(&buffer);
 }
 
-/* A thread uses buffers of bytes to bytes + more, which grow or are allocated at once. */
+/* A thread uses buffers of `bytes` to `bytes + more` bytes, which grow or are allocated at once. */
 struct taking {
     size_t bytes, more;
     bool grows;
@@ -356,7 +356,7 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* The sizes use the arena, reused blocks, unused memory, and locked pages. */
+/* The sizes in this test use the arena, reused blocks, unused memory, and locked pages. */
 static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};

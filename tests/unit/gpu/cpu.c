@@ -92,7 +92,6 @@ static void blas_refuses_sizes_above_int_max(void **state) {
     assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
-/* Rows have padding. */
 static struct mm_matrix matrix_of(float *data, size_t rows, size_t cols, bool transposed) {
     struct mm_matrix matrix =
         mm_matrix_dense(MM_FLOAT32, transposed ? cols : rows, transposed ? rows : cols, data);
@@ -172,7 +171,7 @@ static void parts_give_the_same_bits(void **state) {
     }
 }
 
-/* If a part took twice the expected time, the next is half as large. Without a rate there is one part. */
+/* If a part takes twice the expected time, the next part is halved. Without a rate, there is one part. */
 static void part_sizes_follow_the_time(void **state) {
     struct mm_device device = *(const struct mm_device *)*state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];

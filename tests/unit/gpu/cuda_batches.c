@@ -96,7 +96,7 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* A tall and a wide product may not share a launch, because its grid would be both tall and wide. */
+/* A tall and a wide product may not share a launch, because the grid would be both tall and wide. */
 static void other_outlines_have_other_keys(void **state) {
     static const struct {
         size_t m[2], n[2];
@@ -241,7 +241,7 @@ static void without_memory_for_a_batch_the_first_job_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte too much. Jobs that failed together are begun again one by one. */
+/* The job with the large k needs one byte too many. Jobs that failed together begin again one by one. */
 static void job_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},

@@ -15,7 +15,7 @@ static void open_cards(void) {
     }
 }
 
-/* A persistent error marks every open device on which it occurs again. Bits are indices of devices. */
+/* A persistent error marks each device on which it occurs again. `lost` and `failed` have a bit for each. */
 static void persistent_error_fails_each_device_that_repeats_it(void **state) {
     static const struct {
         cudaError_t code;

@@ -80,7 +80,7 @@ static void check_reads_generated_operands(void **state) {
     assert_int_equal(mm_verification_verdict(&jobs[0]->outcome.verification), MM_VERDICT_PASSED);
 }
 
-/* The job returns rows 3 to 11 and columns 2 to 7, reduces them, or both. It shares no launch. */
+/* The job returns rows 3 to 11 and columns 2 to 7, reduces them, or both. It runs alone. */
 static void only_the_requested_part_is_copied(void **state) {
     static const struct mm_window part = {1, 18, 17, 3, 9, 2, 6};
     for (unsigned bits = 0; bits < 4; bits++) {

@@ -1,4 +1,4 @@
-/* Tests jobs that find too little device memory: how they free some, their errors, and leaks. */
+/* Tests jobs that find too little device memory: what they free, their errors, and leaks. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -70,7 +70,7 @@ static void release_value(void) {
     }
 }
 
-/* Whatever the free memory is, a job uses it all before it fails. A failed job leaves nothing allocated. */
+/* A job fails if less memory is free than it needs. A failed job leaves nothing allocated. */
 static void failed_job_names_its_bytes_and_frees_all(void **state) {
     static const struct {
         const struct mm_variant *variant;
@@ -107,7 +107,7 @@ static void failed_job_names_its_bytes_and_frees_all(void **state) {
     }
 }
 
-/* First the job frees device copies that no other job uses. This suffices, so its plan stays as it is. */
+/* First the job frees device copies that no other job uses. This suffices, so the plan does not change. */
 static void unused_copies_are_freed_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
@@ -122,7 +122,7 @@ static void unused_copies_are_freed_first(void **state) {
     release_value();
 }
 
-/* While another job runs, a job does not take less workspace. It begins again later. */
+/* While another job runs, a job does not accept a smaller workspace. It waits and begins again later. */
 static void job_waits_before_it_takes_less_workspace(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
@@ -157,7 +157,7 @@ static void first_of_two_jobs_begins(void **state) {
     end(0, other);
 }
 
-/* Memory for a benchmark belongs to no job. Workspaces of idle lanes are freed for it. */
+/* Memory for a benchmark belongs to no job. Idle lanes free their workspaces for such memory. */
 static void benchmarks_get_unused_memory(void **state) {
     void *memory = NULL;
     struct mm_error error;

@@ -9,7 +9,7 @@ static struct test_job test, other;
 static struct mm_job *job = &test.job;
 static size_t workspace_given; /* bytes of the workspace in the last launch */
 
-/* Fills its workspace and sets a path, as a real kernel does. */
+/* Fills the workspace and sets a path, as a real kernel does. */
 static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
                                             struct mm_lane *lane, struct mm_error *error) {
     workspace_given = plan->workspace_bytes;
@@ -106,7 +106,7 @@ static void largest_jobs_free_all_memory(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
-/* A lane reserves half as much again as a job needs, so a slightly larger job needs no new allocation. */
+/* A lane reserves 1.5 times what a job needs, so a slightly larger job needs no new allocation. */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
         unsigned lane, edge, allocations;
@@ -210,8 +210,8 @@ static void a_long_product_is_launched_in_bands(void **state) {
     }
 }
 
-/* The stack has 130 products of 3×3 and no kernel for stacks. They are launched one by one, in bands of about
- * 100 ms, and checked in steps. */
+/* The stack has 130 products of 3×3 and no kernel for stacks. The products are launched one by one, in bands
+ * of about 100 ms, and checked in steps. */
 static void a_stack_is_launched_and_checked_in_parts(void **state) {
     enum { COUNT_OF_STACK = 130, EDGE = 3 };
     static const struct {
@@ -286,7 +286,7 @@ static enum mm_status plan_by_splits(const struct mm_product *product, struct mm
     return MM_OK;
 }
 
-/* The blocks of this variant do not cover rows of C, as in fp32_tensor. */
+/* Like fp32_tensor, this variant does not compute C in blocks of whole rows. */
 static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
                                         struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};
@@ -320,7 +320,7 @@ static bool fills_device(const struct mm_variant *variant, bool verify) {
     return job->work.is_exclusive;
 }
 
-/* A job with much memory runs alone. Its workspace and its check count too. */
+/* A job with much memory runs alone. The workspace and the check count as its memory too. */
 static void largest_jobs_run_alone(void **state) {
     const size_t matrices = 8 * 3 * 40 * 40 * 4;
     job_init(&test, &ours, 40, 40, 40);

@@ -82,7 +82,6 @@ static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype
         assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
 }
 
-/* Returns a type of C that the variant cannot write. */
 static void variants_plan_their_types(void **state) {
     unsigned planned = 0;
     for (size_t row = 0; row < MM_CUDA_ROW_auto; row++) {
@@ -171,7 +170,7 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* A batch kernel divides k like the single kernel. Large tiles, vectors and many parts have none. */
+/* Batch kernels divide k like single kernels. Large tiles, vectors and many parts have no batch kernel. */
 static void simt_reports_its_parts_of_k(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);

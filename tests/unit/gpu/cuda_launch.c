@@ -58,7 +58,7 @@ static void shared_memory_limit_is_raised_once(void **state) {
                 strstr(error.detail, "Card"));
 }
 
-/* C has one row more than two grids can cover. Each launch begins at its first row. */
+/* C has one row more than two grids can cover. Each launch begins at the first row of its band. */
 static void tall_products_are_divided_into_bands(void **state) {
     enum { BAND = FAKE_GRID_Y_MAX * 96, M = 2 * BAND + 1, K = 5, N = 97, LDA = 7, LDC = 101 };
     for (int turned = 0; turned < 2; turned++) {
@@ -90,7 +90,7 @@ static void tall_products_are_divided_into_bands(void **state) {
     }
 }
 
-/* A kernel starts early only if it waits itself for the previous one, from compute capability 9.0 on. */
+/* From compute capability 9.0 on, kernels that wait for their predecessor may start before it ends. */
 static void only_kernels_that_wait_start_early(void **state) {
     static const struct {
         bool follows;
@@ -153,7 +153,7 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
-/* Copies int64 in as few calls as possible. If the rows are too far apart, each one is a call. */
+/* Copies int64 in as few calls as possible. Rows that are too far apart for one call take a call each. */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
     static uint64_t a[WORDS], c[WORDS], expected[WORDS];

@@ -88,7 +88,7 @@ static void without_a_device_copy_each_job_copies(void **state) {
     release();
 }
 
-/* Such a job needs memory for A and B, even if it was planned for a batch. */
+/* If a value has no device copy, the job needs memory for A and B, even if it was planned for a batch. */
 static void error_names_the_memory_for_both_operands(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES);
     for (unsigned count = 1; count <= 2; count++) {
@@ -129,7 +129,8 @@ static void value_outlives_the_device(void **state) {
     release();
 }
 
-/* Data derived from a stored value is kept if a second job needs it. It is freed with the device copy. */
+/* Data derived from a stored value is kept if a second job needs it. The data is freed with the device copy.
+ */
 static void derived_data_is_kept(void **state) {
     struct mm_lane *lane = &device.lanes[0];
     bool is_filled = true;
@@ -217,7 +218,7 @@ static void stored_result_stays_on_the_device(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
-/* Another job uses the stored C without a copy. Another device copies it. */
+/* On the device with the stored C, another job uses it without a copy. Another device copies it. */
 static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
@@ -235,7 +236,7 @@ static void a_result_is_an_operand(void **state) {
     other.direct.device = other.lanes[0].device = &other;
     assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_memory_equal(data, copy->data, C_BYTES);
-    assert_int_equal(copied_bytes, 0); /* none came from the host */
+    assert_int_equal(copied_bytes, 0); /* no bytes came from the host */
     assert_int_equal(other.head.peer_bytes, C_BYTES);
     mm_cuda_drop_copies(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
@@ -264,7 +265,7 @@ static void copies_use_at_most_a_quarter_of_the_memory(void **state) {
     release();
 }
 
-/* If there is no memory for all jobs of a batch, each is tried alone. */
+/* If there is no memory for all jobs of a batch, each job is tried alone. */
 static void results_share_a_launch(void **state) {
     for (unsigned has_room = 2; has_room > 0; has_room--) {
         device.head.memory_bytes = (size_t)1 << 20;
@@ -294,7 +295,7 @@ static void results_share_a_launch(void **state) {
     assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned, so no batch */
 }
 
-/* Two jobs have a stored C, but memory suffices only for the first. If it suffices for none, both errors name
+/* Memory suffices for the stored C of only one job, which begins. If it suffices for none, both errors name
  * the bytes that one job needs. */
 static void first_result_that_fits_is_stored(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
@@ -319,7 +320,7 @@ static void first_result_that_fits_is_stored(void **state) {
     assert_int_equal(device.copy_bytes, 0);
 }
 
-/* There is memory for one C. The first job reserves it but cannot run, so the second job gets it. */
+/* There is memory for one C. The first job reserves this memory but cannot run, so the second job gets it. */
 static void reserved_memory_goes_to_a_job_that_fits(void **state) {
     make_for_c(0);
     make_for_c(1);

@@ -105,7 +105,7 @@ static void a_backend_without_devices_says_why(void **state) {
     }
 }
 
-/* by the index of the device */
+/* status that each device returns, by the device's index */
 static enum mm_status copy_statuses[2];
 
 static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,

@@ -33,7 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Lets the forecast learn that the job took so long. */
+/* Lets the forecast learn from a job that took this long. */
 static void learn(uint64_t kernel_us) {
     job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
@@ -57,7 +57,7 @@ static void shortest_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Products with vectors move many bytes per operation. They must not make large products look slow. */
+/* Products with vectors move many bytes per operation. Large products must not look slow because of them. */
 static void products_with_vectors_set_only_the_copy_rate(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
@@ -67,10 +67,10 @@ static void products_with_vectors_set_only_the_copy_rate(void **state) {
         if (is_assumed)
             mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         job = thin;
-        learn(is_assumed ? 1000 : 0); /* as fast as its operations allow */
+        learn(is_assumed ? 1000 : 0); /* the time that its operations take */
         expect_us(is_assumed ? 1000.0 : 0.0, &thin, 0);
         learn(20000);
-        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* its bytes limit it */
+        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* without an assumed rate, only its bytes count */
         expect_us(20000.0, &thin, 0);
         assert_true(mm_forecast_kernel_ns(&device, &variants[0], &thin.product) == 20000.0 * US);
         learn(10000);
@@ -124,7 +124,7 @@ static void every_job_can_improve_a_rate(void **state) {
     expect_us(200.0 + 300.0 / 50, &large, 0);
 }
 
-/* The time of a check is added to the forecast. */
+/* The forecast includes the time of a check. */
 static void checks_take_their_time(void **state) {
     const struct mm_job unchecked = job;
     job.product.c = matrix_of(TELLING);
@@ -172,7 +172,7 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
-/* A first job far slower than the assumed rate is ignored, or large products would be rejected. */
+/* A first job far slower than the assumed rate is ignored. Otherwise large products would be rejected. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
         set_up(state);
@@ -187,7 +187,7 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-/* Each second run is delayed. */
+/* Every second run is delayed. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     static unsigned runs;
@@ -209,7 +209,7 @@ static void one_delayed_run_does_not_set_the_rate(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }
 
-/* The rate is 1 ns per operation or byte: 2·e³ for a product of edge e, 2·e²·bytes for a transposition. */
+/* At 1 ns per operation or byte, a product takes 2·e³ ns and a transposition 2·e²·bytes ns for an edge e. */
 static void slow_products_are_refused_with_the_largest_size(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
@@ -227,9 +227,9 @@ static void slow_products_are_refused_with_the_largest_size(void **state) {
     assert_string_equal(error.detail,
                         "one would take about 0.001 s for this, but the limit is 1 ms "
                         "(--max-kernel-ms), enough for squares of an "
-                        "edge up to 79"); /* 986078 ns of 1000000; an edge of 80 needs 1024000 */
+                        "edge up to 79"); /* 2·79³ ns are less than 1 ms, and 2·80³ ns are more */
     assert_int_equal(mm_forecast_check(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
-    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7000000 ns */
+    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·661² ns are less than 7 ms */
 }
 
 static void deep_product_with_small_result_is_slow_on_a_gpu(void **state) {

@@ -22,7 +22,7 @@ static void end(void) {
     assert_true(mm_pipeline_end(&pipeline, &batch));
 }
 
-/* While small jobs are collected, more may begin only after 30 µs. */
+/* While small jobs are collected, more jobs may begin only after 30 µs. */
 static void expect_collecting(uint64_t begun_ns) {
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns));
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns + 29999));

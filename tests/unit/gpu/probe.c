@@ -8,7 +8,7 @@ static struct {
     unsigned speeds;
     size_t most;
     bool fails;
-    uint64_t takes_ns; /* duration of each call */
+    uint64_t takes_ns;
 } asked;
 
 /* The fake time of an access is computed from its stride. */

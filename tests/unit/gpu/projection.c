@@ -165,7 +165,7 @@ static void elements_that_are_not_finite_have_infinite_error(void **state) {
     assert_true(error_of() == (double)INFINITY);
 }
 
-/* The k·n + m·k numbers are prepared in steps of 2^17, even if a row is longer. */
+/* The k·n + m·k elements of B and A are prepared in steps of 2^17, even if a row is longer. */
 static void preparation_is_done_in_steps(void **state) {
     static const struct {
         size_t shape[3];
@@ -215,7 +215,7 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     return mm_projection_error(&projection);
 }
 
-/* One rounding gives about half of the unit roundoff. Sums of float8 and float64 may be exact here. */
+/* The error of one rounding is about half a unit roundoff. Sums of float8 and float64 may be exact here. */
 static void products_of_every_type_are_projected(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -234,7 +234,7 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
-/* All elements of a bool product may be 0, so the norm is 0. */
+/* A bool product can consist of zeros only, so its norm can be 0. */
 static void product_of_zeros_is_checked(void **state) {
     const size_t shape[] = {1, 1, 1};
     const int32_t results[] = {0, 1};

@@ -52,7 +52,7 @@ static void late_job_does_not_begin(void **state) {
     for (int index = 0; index < 3; index++)
         job_init(&jobs[index], "naive", 2);
     fake->makes_late = true;
-    pthread_mutex_lock(&fake->mutex); /* no job begins before both wait */
+    pthread_mutex_lock(&fake->mutex); /* no job begins before two are submitted */
     submit(late);
     submit(failing);
     pthread_mutex_unlock(&fake->mutex);
@@ -72,11 +72,11 @@ static void late_job_does_not_begin(void **state) {
     fake->fail_end = true;
     pthread_mutex_unlock(&fake->mutex);
     open_gate(fake);
-    job_wait(failing, MM_DEVICE_FAILED); /* this error has precedence */
+    job_wait(failing, MM_DEVICE_FAILED); /* the device's failure has precedence over the deadline */
     assert_int_equal(begun_by(fake), 2);
 }
 
-/* A job may be submitted again. Nothing of its first run may remain. */
+/* A job may be submitted again. The second run must not show any results of the first run. */
 static void job_can_be_submitted_again(void **state) {
     struct mm_job *job = &jobs[0].job;
     open_scene((struct setting){0});
@@ -133,7 +133,7 @@ static bool run_now(size_t m, size_t k, size_t n) {
 
 static void tiny_product_on_the_host_runs_at_once(void **state) {
     struct mm_job *job = &jobs[0].job;
-    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end it */
+    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no worker could end the job */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->work.error.status, MM_OK);
@@ -156,7 +156,7 @@ static void tiny_product_on_the_host_runs_at_once(void **state) {
     assert_false(run_now(4, 2, 2));
     __atomic_store_n(&fake->device.failed, 0, __ATOMIC_RELAXED);
     mm_queue_stop(queue);
-    assert_false(run_now(4, 2, 2)); /* submit reports this error instead */
+    assert_false(run_now(4, 2, 2)); /* mm_queue_submit then reports the error */
     assert_int_equal(jobs[0].done_count, 0);
     close_queue();
     open_scene((struct setting){0}); /* no device of the host */
@@ -187,7 +187,7 @@ static void submit_stored(struct test_job *test, struct mm_stored *b) {
     submit(test);
 }
 
-/* A job here counts as much as copying 6 bytes. */
+/* In this test, a job counts as much as copying 6 bytes. */
 static void jobs_go_to_devices_with_their_operands(void **state) {
     static const unsigned devices[] = {1, 1, 0, 0, 0};
     struct mm_device_copy copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
@@ -260,7 +260,7 @@ static void ask_and_count(struct mm_work *work) {
     count_done(work);
 }
 
-/* The devices get jobs in turn, so jobs 0 and 1 run. The done callback may call the queue. */
+/* The devices get jobs in turn, so jobs 0 and 1 run. A done callback is allowed to call the queue. */
 static void abort_ends_waiting_jobs(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {

@@ -29,14 +29,14 @@ static int done_of(unsigned index) {
 /* A waiting product and its expected result. */
 struct row {
     unsigned key, batched;
-    size_t n; /* columns; 0 for a product that succeeds */
+    size_t n; /* columns, which also choose a failure (scene.h); 0 for a product that succeeds */
     enum mm_status status;
     bool is_late, is_cancelled;
     bool is_large;  /* has operands of 1 MiB */
-    bool is_stored; /* its operand is on the device */
+    bool is_stored; /* its operand A is stored on the device */
 };
 
-/* Lets the products wait for a busy lane. Then `batches` launches must run them; 0 for any number. */
+/* Lets the products wait for a busy lane. All jobs must take `batches` launches; 0 accepts any number. */
 static void expect(unsigned batches, const struct row *rows, unsigned count) {
     static struct mm_stored value;
     open_async(1);
@@ -94,10 +94,10 @@ static void waiting_jobs_are_batched(void **state) {
         struct row rows[6];
     } cases[] = {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
-        /* Two products of 1 MiB fill a launch. The third shares one with the small product behind it. */
+        /* Two products of 1 MiB fill a launch. The third shares a launch with the small product behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
-        {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied */
-        /* A product that fails alone leaves the others unharmed. If all fail, their lane is free again. */
+        {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied, so their size does not count */
+        /* A product that fails alone leaves the others unharmed. If all fail, the lane is free again. */
         {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
         {3, 3, {FAILING, FAILING, {0, 1}}},
         /* A late or cancelled product does not delay a batch. */
@@ -112,7 +112,7 @@ static void waiting_jobs_are_batched(void **state) {
     }
 }
 
-/* A batch has a largest number of products. The search for them also stops after some number. */
+/* A batch has at most MM_BATCH_MAX products. The search for more products skips at most 64 others. */
 static void batch_size_is_limited(void **state) {
     enum { OTHERS = 64 };
     struct row rows[OTHERS + 3];
@@ -143,7 +143,7 @@ static void lanes_end_in_any_order(void **state) {
     assert_int_equal(fake->most, 2);
 }
 
-/* While a lane computes for long, the other lane still gets new jobs. Small jobs wait shortly for others. */
+/* While a lane computes for long, the other lane still gets new jobs. Small jobs wait briefly for others. */
 static void new_jobs_begin_beside_a_long_one(void **state) {
     const struct timespec while_ = {.tv_nsec = 50000000};
     for (unsigned key = 0; key <= 5; key += 5) {
@@ -189,8 +189,8 @@ static void cancelled_job_lets_others_begin(void **state) {
     job_wait(&jobs[2], MM_OK);
 }
 
-/* A job that finds no memory while another runs begins again when it is alone. Before that it may also be
- * late or cancelled, or its device may fail. */
+/* If a job finds no memory while another job runs, it begins again alone. Until then, the job may become late
+ * or be cancelled, or its device may fail. */
 static void job_without_memory_begins_again_alone(void **state) {
     enum { IN_TIME, LATE, CANCELLED, DEVICE_FAILED };
     static const struct {

@@ -40,7 +40,7 @@ static void no_job_runs_beside_a_job_that_runs_alone(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* No job behind the one that must run alone may begin before it. */
+/* No job may overtake a job that must run alone. */
 static void job_that_runs_alone_is_not_overtaken(void **state) {
     const struct mm_work *alone = &jobs[1].job.work, *behind = &jobs[2].job.work;
     open_scene((struct setting){.lanes = 2, .closed = true});
@@ -55,7 +55,7 @@ static void job_that_runs_alone_is_not_overtaken(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* After a failure the job that runs alone moves to the larger device. The other jobs need not wait for it. */
+/* A job that must run alone moves from a failed device to a larger device, where it need not run alone. */
 static void job_that_runs_alone_moves_after_a_failure(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     fakes[1].device.memory_bytes = 1;
@@ -88,7 +88,7 @@ static struct test_job *long_job(unsigned index, const char *variant, size_t n) 
     return &jobs[index];
 }
 
-/* The time of the first job predicts the times of others of its variant, in proportion to their work. */
+/* An ended job predicts the times of other jobs of its variant, in proportion to their work. */
 static void waiting_time_is_predicted_and_limited(void **state) {
     struct mm_error error;
     struct mm_device *const device = &fakes[1].device;
@@ -191,7 +191,7 @@ static void ended_jobs_are_reported_before_the_next_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, which needs only 5
+/* The failing device has three jobs of 5 s. One job ends, and one moves to the other device, where it takes 5
  * ms. So 5 s remain. */
 static void waiting_time_falls_after_a_failure(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});

@@ -77,7 +77,7 @@ static void nan_and_infinity_are_reported(void **state) {
         {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
         {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
         {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
-        /* Partial sums overflow, but the whole sum may not. */
+        /* Partial sums overflow. The whole sum may still be finite. */
         {{DBL_MAX, DBL_MAX, -DBL_MAX}, {DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, INFINITY}, true},
         {{-DBL_MAX, 0, -DBL_MAX}, {-INFINITY, -DBL_MAX, 0, DBL_MAX, INFINITY}, true},
         {{INFINITY, -DBL_MAX, -DBL_MAX}, {INFINITY, -DBL_MAX, INFINITY, INFINITY, INFINITY}, false},
@@ -86,7 +86,7 @@ static void nan_and_infinity_are_reported(void **state) {
          true},
     };
     for (size_t index = 0; index < COUNT(cases); index++)
-        for (int part = 0; part < 2; part++) { /* all at once, then joined from single elements */
+        for (int part = 0; part < 2; part++) { /* in one part, then in two parts that are merged */
             struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, part == 0 ? 3 : 1);
             const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 1, 2, 1);
             if (part == 1)
@@ -176,7 +176,7 @@ static void whole_sums_are_exact(void **state) {
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* Packing the part must not change its reductions. It has 2 rows and 3 columns of three 4×5 matrices. */
+/* Packing the part must not change its reductions. The part has 2 rows and 3 columns of each 4×5 matrix. */
 static void part_is_packed_in_place(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};

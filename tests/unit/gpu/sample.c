@@ -7,7 +7,7 @@
 enum { SEED = 12345 };
 
 static void bits_are_those_of_splitmix64(void **state) {
-    /* From the program of the generator's authors, with state 0. */
+    /* Output of the program by the generator's authors, with state 0. */
     static const uint64_t expected[] = {UINT64_C(0xe220a8397b1dcdaf), UINT64_C(0x6e789e6aa1b965f4),
                                         UINT64_C(0x06c45d188009454f), UINT64_C(0xf88bb8a8724c81ec)};
     for (size_t index = 0; index < 4; index++) {
@@ -86,7 +86,7 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* Derived by hand. The last sum is off by three bounds, and the middle one by a possible underflow. */
+/* The middle element is wrong by a possible underflow, then the last element by three bounds. */
 static void errors_are_relative_to_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};

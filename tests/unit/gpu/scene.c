@@ -210,7 +210,7 @@ int close_scene(void **state) {
     return 0;
 }
 
-/* The waiting thread may free a job once the job's semaphore is posted. */
+/* As soon as a job's semaphore is posted, the waiting thread may free the job. */
 void count_done(struct mm_work *first) {
     struct mm_work *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);

@@ -9,7 +9,7 @@
 
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
-/* Each test opens these. The teardown asserts that nothing is left, and closes both. */
+/* Each test opens the budget and the store. The teardown closes both and asserts that nothing is left. */
 static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
@@ -172,7 +172,7 @@ static void value_count_is_limited(void **state) {
     assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
-    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of its own namespace */
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of this namespace only */
     assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
     assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL),
@@ -251,7 +251,8 @@ static void namespaces_are_apart(void **state) {
     assert_int_equal(put_as(2, "v", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing about other namespaces */
 
-    /* A namespace that a reload drops is emptied. It accepts no values, even from uploads that have begun. */
+    /* A namespace that a reload drops is emptied. Such a namespace accepts no values, even from begun
+     * uploads. */
     struct mm_stored *held = hold(1, "w");
     mm_store_set_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
@@ -321,7 +322,7 @@ static void slow_upload_loses_its_reservation(void **state) {
     assert_true(slot.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
-    /* There is room for one row, but not for two. */
+    /* The store has memory for one row, but not for two. */
     assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
     struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
                                        .data = memory.data,

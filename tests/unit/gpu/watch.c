@@ -1,5 +1,5 @@
-/* Tests the watch, which finds devices that hang. Their waiting jobs move to other devices. Idle devices are
- * tested again. Each failure is reported once. */
+/* Tests the watch, which finds devices that hang. Jobs that wait for such a device move to other devices.
+ * Idle devices are tested again. Each failure is reported once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/queue/worker.h"
@@ -95,7 +95,7 @@ static void hung_device_is_reported_once(void **state) {
     job_wait(&jobs[0], MM_OK);
 }
 
-/* The time of each job counts, even if the job uses the memory of an earlier one. */
+/* The time of each job counts from its own start, even if the job uses the memory of an earlier job. */
 static void device_with_ending_jobs_does_not_hang(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, 0);
     for (unsigned index = 0; index < 3; index++) {
@@ -111,7 +111,7 @@ static void device_with_ending_jobs_does_not_hang(void **state) {
     }
 }
 
-/* Products on the host may take any time. So may products on a device without a time limit. */
+/* Products may take any time on the host, and on a device without a time limit. */
 static void host_and_unlimited_devices_never_hang(void **state) {
     for (int is_host = 0; is_host < 2; is_host++) {
         const struct mm_backend *backend = is_host != 0 ? &fake_host : &fake_backend;
@@ -127,7 +127,7 @@ static void host_and_unlimited_devices_never_hang(void **state) {
     }
 }
 
-/* The first of two devices hangs or fails. The other device gets its waiting jobs and all later ones. */
+/* The first of two devices hangs or fails. Its waiting jobs and all later jobs move to the other device. */
 static void waiting_jobs_move_to_the_other_device(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);
@@ -197,7 +197,7 @@ static void job_cancelled_while_moving_does_not_run(void **state) {
     assert_int_equal(begun_by(&fakes[0]) + begun_by(&fakes[1]), 2);
 }
 
-/* The job fails, because the other device does not have its variant. */
+/* The job fails, because the other device does not have the job's variant. */
 static void job_without_another_device_fails(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (int index = 0; index < 2; index++) {

@@ -1,4 +1,4 @@
-/* Tests which request headers are accepted, and the errors of the others. */
+/* Tests which request headers are accepted, and the errors of rejected headers. */
 #include "server/http/guard.h"
 #include "tests/unit/unit.h"
 
@@ -41,7 +41,7 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* The request has `before`, one of `parts`, and `after` as headers. It must be rejected with an error that
+/* The request has the headers `before`, one of `parts`, and `after`. It must be rejected with an error that
  * contains `words`, or accepted if `words` is NULL. */
 static const struct {
     const char *before, *parts, *after, *words;

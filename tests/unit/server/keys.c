@@ -239,7 +239,7 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* Keys of one name share a namespace. A nameless key has its own. A dropped namespace never returns. */
+/* Keys of one name share a namespace. A nameless key has its own one. A dropped namespace never returns. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;

@@ -63,7 +63,7 @@ static void decreasing_times_and_counts_are_ignored(void **state) {
     assert_true(is_too_slow(&pace, 100, 2 * second_ns + 1));
 }
 
-/* The required rate is first 5 bytes per second, then 1e9, which is too fast for the client. */
+/* The client must first send 5 bytes per second, then 1e9, which is too fast for it. */
 static void required_rate_may_change(void **state) {
     struct mm_pace pace = begin(0);
     mm_pace_look(&pace, 10, 2e8, start_ns + 2 * second_ns);
