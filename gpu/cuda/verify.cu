@@ -1,5 +1,5 @@
-/* Checks products on the device (gpu/check/verify.h): multiplies each of the three matrices by a few vectors.
- * The order of sums depends only on the shape, so a given C has one residual on all devices. */
+/* Checks products on the device (gpu/check/verify.h): computes C·x and A·(B·x) for a few random vectors x,
+ * and compares the results. The order of additions is fixed, so all devices get the same residual. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
@@ -7,7 +7,7 @@
 namespace {
 
 constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements in the shortest part of a line */
+constexpr size_t PART_MIN = 256;       /* rows of a matrix are not divided into shorter parts */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -24,15 +24,15 @@ struct cut cut_of(const struct operand &x) {
     const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
-        parts = 1; /* a line without elements has the sum 0 */
+        parts = 1; /* a row without elements has one part with the sum 0 */
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and where their sums begin in the check's memory, counted in sums. */
+/* The three matrices, and the offsets of their sums in the check's memory, counted in sums. */
 struct plan {
     struct operand a, b, c;
     struct cut a_cut, b_cut, c_cut;
-    size_t b_sums, c_sums; /* the sums of A begin at 0 */
+    size_t b_sums, c_sums; /* offsets of the sums of B and of C; the sums of A are at offset 0 */
     size_t count;
 };
 
@@ -60,8 +60,8 @@ cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::n
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
- * the joined sums. */
+/* Computes B·x and the norms of B's rows. Rows are computed in parts. For B, the parts' sums are added up
+ * here, because every row of A is multiplied by the sums of whole rows of B. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
     if (plan.b.lines == 0)
@@ -76,7 +76,7 @@ cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *resul
                             dim3(THREADS), arguments, 0, stream);
 }
 
-/* Whether a product with operands of the first type may have a result of the second. */
+/* Whether a product with operands of type `operand` can have a C of type `result`. */
 constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
 #define X(constant, name, type, word, sum, value, RESULT, OTHERS, ...)                                       \
     if (operand == constant)                                                                                 \
@@ -86,7 +86,7 @@ constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
     return false;
 }
 
-/* Computes C·x. C may have another type than the operands. */
+/* Computes C·x. C can have another type than the operands, so this is a switch. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *results,
                   cudaStream_t stream) {
