@@ -12,11 +12,11 @@ static const struct {
     struct mm_operand_role roles[MM_OPERANDS_MAX];
 } operands_of[MM_OP_COUNT] = {
     [MM_MATMUL] = {4,
-                   {[MM_OPERAND_A] = {"a", MM_DIMENSION_M, MM_DIMENSION_K},
-                    [MM_OPERAND_B] = {"b", MM_DIMENSION_K, MM_DIMENSION_N, .is_column = true},
-                    [MM_OPERAND_ADDEND] = {"c", .is_optional = true},
-                    [MM_OPERAND_BIAS] = {"bias", .is_optional = true}}},
-    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N}}},
+                   {[MM_OPERAND_A] = {"a", MM_DIMENSION_M, MM_DIMENSION_K, false, false},
+                    [MM_OPERAND_B] = {"b", MM_DIMENSION_K, MM_DIMENSION_N, true, false},
+                    [MM_OPERAND_ADDEND] = {.name = "c", .is_optional = true},
+                    [MM_OPERAND_BIAS] = {.name = "bias", .is_optional = true}}},
+    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N, false, false}}},
 };
 
 void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind) {

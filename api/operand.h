@@ -33,7 +33,7 @@ struct mm_operand {
     struct mm_shape shape;
     bool is_transposed;
     bool in_body; /* an optional operand is inline; set by codecs, or by c=body in the query */
-    uint64_t ld; /* leading dimension in a raw body, in elements */
+    uint64_t ld;  /* leading dimension in a raw body, in elements */
 
     struct mm_matrix view; /* all elements; data of an inline operand is in the body or the storage */
     bool column_major;     /* Fortran order; the view is valid only after mm_call_apply_layout */
@@ -69,8 +69,8 @@ struct mm_operands {
     uint64_t dimensions[MM_DIMENSION_COUNT];
     char dtype_name[MM_PARAMETER_NAME_MAX + 1];
 
-    enum mm_dtype dtype;              /* type of the operands that are not optional; set by kind->resolve */
-    enum mm_dtype result_dtype;       /* type of the result and the optional operands; set by mm_call_resolve */
+    enum mm_dtype dtype;        /* type of the operands that are not optional; set by kind->resolve */
+    enum mm_dtype result_dtype; /* type of the result and the optional operands; set by mm_call_resolve */
     struct mm_references *references; /* stored matrices that the request uses; NULL if it may use none */
     bool views_body;          /* a view points into the body, so keep the body until the job is done */
     struct mm_buffer storage; /* memory of decoded elements */

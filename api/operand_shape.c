@@ -269,7 +269,8 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
     }
     enum mm_status status = check_places(operands, error);
     if (status == MM_OK)
-        status = are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
+        status =
+            are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
     if (status == MM_OK)
         status = refuse_lds(operands, error);
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++) {
@@ -278,7 +279,8 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline && !operand->role.is_optional) /* the product's check compares inline operands */
+        /* The product's check compares inline operands. */
+        if (status == MM_OK && !are_inline && !operand->role.is_optional)
             status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
@@ -287,13 +289,22 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
     return status;
 }
 
+/* Returns the rows of each matrix of an operand. The result and c lack a dimension if a or b is a vector. */
+static size_t matrix_rows(const struct mm_operands *operands, const struct mm_operand *operand) {
+    const struct mm_shape *shape = &operand->shape;
+    if (operand == &operands->of[MM_OPERAND_ADDEND] && operands->of[MM_OPERAND_B].shape.rank == 1)
+        return mm_shape_cols(shape, false);
+    if (operand == &operands->of[MM_OPERAND_ADDEND] && operands->of[MM_OPERAND_A].shape.rank == 1)
+        return 1;
+    return mm_shape_rows(shape, operand->role.is_column);
+}
+
 void mm_operands_view(struct mm_operands *operands) {
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         struct mm_operand *operand = &operands->of[index];
-        const bool is_column = operand->role.is_column;
         operand->view =
-            mm_shape_view(&operand->shape, is_column, mm_operand_dtype(operands, operand));
-        operand->source.rows = mm_shape_rows(&operand->shape, is_column);
+            mm_shape_view(&operand->shape, operand->role.is_column, mm_operand_dtype(operands, operand));
+        operand->source.rows = matrix_rows(operands, operand);
         if (mm_operand_is_stored(operand))
             operand->view.data = operand->source.stored->data;
     }

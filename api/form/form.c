@@ -1,6 +1,7 @@
 /* Reads forms (multipart/form-data) while they arrive. The parts named a, b, c and bias are .npy or CSV
- * files; every other part is a parameter. A .npy header tells how long the elements are, so the reader does not search the
- * elements for a delimiter. Elements move down to an aligned address while the body arrives. */
+ * files; every other part is a parameter. A .npy header tells how long the elements are, so the reader does
+ * not search the elements for a delimiter. Elements move down to an aligned address while the body arrives.
+ */
 #include "api/form/form_operands.h"
 #include "api/form/multipart.h"
 #include "api/slice.h"

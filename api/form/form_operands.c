@@ -19,8 +19,8 @@ static unsigned list_npy_files(const struct mm_form *form,
     return count;
 }
 
-/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked` is
- * the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
+/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked`
+ * is the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -130,7 +130,8 @@ static enum mm_status copy_files(struct mm_form *form, const char *body, const s
         if (operand->is_csv)
             status = mm_csv_read(&operand->csv, data, error);
         else
-            mm_npy_reorder(&operand->header.shape, into->of[index].view.dtype, body + operand->elements, data);
+            mm_npy_reorder(&operand->header.shape, into->of[index].view.dtype, body + operand->elements,
+                           data);
     }
     if (status != MM_OK)
         mm_operands_release(into, form->memory);

@@ -193,8 +193,8 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* Whether a token is a number, which is c if the result is a number. */
-static bool is_number(struct mm_json_token token) {
+/* Whether a token may be c if the result is a number. NaN is a string. */
+static bool is_scalar(struct mm_json_token token) {
     return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
 }
 
@@ -209,7 +209,7 @@ static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     } else if (is_open) {
         begin_operand(scan);
         begin_array(scan);
-    } else if (operand_of(scan, scan->operand)->role.is_optional && is_number(scan->reader.token)) {
+    } else if (operand_of(scan, scan->operand)->role.is_optional && is_scalar(scan->reader.token)) {
         begin_operand(scan);
         store_element(scan, text, bytes);
     } else {
@@ -255,10 +255,8 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
 
 static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
                   struct mm_reservation *memory) {
-    scan->store = (struct mm_json_store){.limits = limits,
-                                         .reservation = memory,
-                                         .bytes_left = body_bytes,
-                                         .keeps = true};
+    scan->store = (struct mm_json_store){
+        .limits = limits, .reservation = memory, .bytes_left = body_bytes, .keeps = true};
     memset(scan->operands, 0, sizeof scan->operands);
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
@@ -311,7 +309,8 @@ bool mm_json_scan_is_typed(const struct mm_json_scan *scan) {
     (void)scan->into->kind->resolve(scan->into, NULL);
     for (unsigned index = 0; index < scan->into->count; index++) {
         const struct mm_json_scanned *scanned = &scan->operands[index];
-        if (scanned->has_elements && scanned->dtype != mm_operand_dtype(scan->into, operand_of(scan, scanned)))
+        if (scanned->has_elements &&
+            scanned->dtype != mm_operand_dtype(scan->into, operand_of(scan, scanned)))
             return false;
     }
     return true;

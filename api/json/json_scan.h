@@ -27,9 +27,9 @@ struct mm_json_scanned {
     bool seen;
     bool has_elements;   /* the operand is an array, or a number */
     enum mm_dtype dtype; /* type as which the elements were read */
-    bool has_source; /* the operand is an object such as {"from": "uniform(7)"} */
-    bool has_from;   /* the operand's object has the member "from" */
-    size_t offset;   /* where the elements begin in the store, in bytes */
+    bool has_source;     /* the operand is an object such as {"from": "uniform(7)"} */
+    bool has_from;       /* the operand's object has the member "from" */
+    size_t offset;       /* where the elements begin in the store, in bytes */
 
     /* The rank is 0 until the first element or the first empty array has been read. A dimension becomes known
      * when the first array at its depth ends, so the last dimension is known first. dims[known - 1] and all

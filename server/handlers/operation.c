@@ -74,6 +74,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     if (status == MM_OK)
         status = mm_shape_conform(call->operands.kind->op, shapes, &operation->job.product, &operation->stack,
                                   error);
+    if (operation->job.product.addend.rows == 0)
+        operation->job.sources[MM_OPERAND_ADDEND] = (struct mm_source){.kind = MM_SOURCE_HOST}; /* not read */
     if (status == MM_OK)
         status = check_result(request, error);
     if (status == MM_OK)

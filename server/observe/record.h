@@ -38,13 +38,13 @@ struct mm_record {
     bool has_shape;
     bool has_depth; /* `k` applies to this operation */
     size_t m, k, n;
-    size_t products;       /* how many of this shape, in a stack */
-    const char *a, *b;     /* where the operands come from (mm_source_word); NULL: no operand */
+    size_t products;                     /* how many of this shape, in a stack */
+    const char *a, *b;                   /* where the operands come from (mm_source_word); NULL: no operand */
     char epilogue[MM_EPILOGUE_TEXT_MAX]; /* its terms; "" if there are none */
-    struct mm_work *work;  /* over; NULL: no work, or a benchmark that has figures */
-    bool left;             /* the client did not wait for the reply */
-    bool cancelled;        /* because of `left`, the deadline or the end of the process */
-    unsigned cancelled_in; /* stage */
+    struct mm_work *work;                /* over; NULL: no work, or a benchmark that has figures */
+    bool left;                           /* the client did not wait for the reply */
+    bool cancelled;                      /* because of `left`, the deadline or the end of the process */
+    unsigned cancelled_in;               /* stage */
 };
 
 /* Begins the record once the head is read. Call it on the connection's thread. */

@@ -166,6 +166,11 @@ def check_sources(server, random):
     assert np.array_equal(server.product(query, a.tobytes() + b.tobytes(), RAW), (a @ b + c) + bias)
     members = {"a": a.tolist(), "b": b.tolist(), "c": {"from": "identity()"}, "beta": 2}
     assert np.array_equal(server.product({}, json.dumps(members)), a @ b + 2 * np.eye(3, 4, dtype="float32"))
+    # A vector that the result is counts as its row or column, whose first element is 1.
+    for a, b, ones in (((3,), (3, 4), [0]), ((3, 4), (4,), [0]), ((2, 3, 4), (4,), [0, 3]), ((4,), (2, 4, 3), [0, 3]), ((3,), (3,), [0])):
+        members = {"a": np.zeros(a).tolist(), "b": np.zeros(b).tolist(), "c": {"from": "identity()"}}
+        got = server.product({}, json.dumps(members))
+        assert np.flatnonzero(got).tolist() == ones, f"{a} by {b}: {got}"
 
 
 def erfc(x):
@@ -198,8 +203,8 @@ def check_activations(server):
                 expected = function(exact)
                 expected[0, 0] = ends.get(activation, expected[0, 0])
                 rounded = expected.astype(result).astype("float64")
-                scale = np.minimum(np.abs(exact), 1) if activation in ("sigmoid", "tanh") else np.abs(exact)
-                bound = 8 * unit * np.maximum(scale, activation == "sigmoid") + np.abs(np.spacing(rounded.astype(result)).astype(float))
+                scale = np.where(activation in ("sigmoid", "tanh"), 1, np.abs(exact))
+                bound = 8 * unit * scale + np.abs(np.spacing(rounded.astype(result)).astype(float))
                 close = (got == rounded) | (np.isnan(got) & np.isnan(rounded)) | (np.abs(got - rounded) <= bound)
             assert close.all(), f"{activation} of {name} by {send.__name__}: {got} is not {rounded}"
             assert activation != "relu" or not np.signbit(got[0, 3]), "relu of -0 is 0"

@@ -278,7 +278,8 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `bias`: [2147483648], `dtype`: `int8`" B, "bias", 1, 23, "but int32 takes"},
     {"{`a`: [[1]], `bias`: [1, [2]]" B, "bias", 1, 26, "bias[1] is an array, but bias[0] is none"},
     {"{`a`: [[1]], `c_shape`: [1, 1]" B, "c_shape", 0, 0, "c_shape is given, but c is not"},
-    {"{`a`: [[1]], `c`: [[1]], `c_shape`: [1]" B, "c_shape", 0, 0, "c_shape is 1, but c is 1×1", MM_BAD_SHAPE},
+    {"{`a`: [[1]], `c`: [[1]], `c_shape`: [1]" B, "c_shape", 0, 0, "c_shape is 1, but c is 1×1",
+     MM_BAD_SHAPE},
     {"{`a`: [[1]], `alpha`: `1`" B, "alpha", 1, 23, "alpha is the string \"1\", but must be a number"},
     {"{`a`: [[1]], `activation`: 1" B, "activation", 1, 28, "must be a string: none, relu"},
 };

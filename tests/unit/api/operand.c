@@ -121,7 +121,6 @@ static void shapes_of_optional_operands(void **state) {
     }
 }
 
-
 static void shapes_of_made_operands(void **state) {
     for (size_t index = 0; index < COUNT(shapes); index++) {
         struct mm_call call;
@@ -134,7 +133,7 @@ static void shapes_of_made_operands(void **state) {
             assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
         }
         const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {read_shape(shapes[index].a, &a) ? &a : NULL,
-                                                  read_shape(shapes[index].b, &b) ? &b : NULL};
+                                                                 read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
         const enum mm_status status = mm_operands_set_shapes(&call.operands, inlines, &error);
         mm_shape_text(&call.operands.of[0].shape, a_text);
