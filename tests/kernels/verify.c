@@ -1,6 +1,6 @@
-/* Every backend must verify a product as the host does. Tests all types, transposed operands, long rows,
- * elements that are not finite, and a wrong element. usage: verify BACKEND [N [EDGE]] runs every Nth case
- * with dimensions up to EDGE. Exits with 77 without a device. */
+/* Every backend must verify a product as the host does. Tests all types, transposed operands, epilogues, long
+ * rows, elements that are not finite, and a wrong element. usage: verify BACKEND [N [EDGE]] runs every Nth
+ * case with dimensions up to EDGE. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 #include "gpu/check/verify.h"
@@ -19,6 +19,7 @@ static enum mm_dtype dtype; /* type of the operands */
 /* Returns a product that computes only the middle element of C, and sets it to 0, because k is 0. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
+    one.epilogue.is_set = false;
     one.m = one.n = 1;
     one.k = 0;
     one.c.rows = one.c.cols = 1;
@@ -175,6 +176,18 @@ static bool agrees(const struct mm_job *job, enum flaw flaw, void *memory) {
     return false;
 }
 
+/* Gives the product factors, an addend, which may be stored transposed, and a bias. */
+static void set_epilogue(struct mm_product *product, bool transpose) {
+    const enum mm_dtype sum = mm_dtype_sum(dtype), c_dtype = product->c.dtype;
+    product->epilogue =
+        (struct mm_epilogue){.is_set = true, .alpha = mm_scale_of(sum, -3), .beta = mm_scale_of(sum, 5)};
+    product->transpose_addend = transpose;
+    make(&product->addend, c_dtype, transpose ? product->n : product->m, transpose ? product->m : product->n,
+         4);
+    make(&product->bias, c_dtype, 1, product->n, 5);
+}
+
+/* Bits of `layout`: A is transposed, B is transposed, and the product has an epilogue. */
 static bool check(struct mm_device *device, const size_t *shape, unsigned layout, enum flaw flaw) {
     const size_t m = shape[0], k = shape[1], n = shape[2];
     struct mm_job job = {.work.backend = backend,
@@ -186,6 +199,8 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     make(&product->b, dtype, product->transpose_b ? n : k, product->transpose_b ? k : n, 2);
     make(&product->c, mm_dtype_result(dtype), m, n, 3);
     mm_product_conform(MM_MATMUL, product, NULL);
+    if ((layout & 4) != 0)
+        set_epilogue(product, (layout & 1) != 0);
     spoil(product, flaw);
     void *memory = job.verify_memory = allocate(mm_verify_bytes(product));
     const bool good = mm_device_run(device, &job) == MM_OK && agrees(&job, flaw, memory);
@@ -194,8 +209,8 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
                n, layout, (int)flaw, job.work.error.status != MM_OK ? job.work.error.detail : "");
     free(memory);
     free(product->c.data);
-    free(product->b.data);
-    free(product->a.data);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        free(mm_product_operand(product, index)->data);
     return good;
 }
 
@@ -229,7 +244,7 @@ int main(int argc, char **argv) {
     }
     for (dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++)
-            for (unsigned layout = 0; layout < 4; layout++)
+            for (unsigned layout = 0; layout < 8; layout++)
                 for (unsigned flaw = 0; flaw < FLAW_COUNT; flaw++)
                     if (exists(shapes[index], (enum flaw)flaw) && count++ % thin_of(thin) == 0 &&
                         shapes[index][0] <= edge_max && shapes[index][1] <= edge_max &&
