@@ -81,8 +81,29 @@ static void fill_poison(uint32_t *words, size_t count) {
         words[index] = poison;
 }
 
-static void make_job(struct set *set, unsigned index, const struct subject *subject, const struct kind *kind,
-                     struct random *random) {
+/* Every fifth product stays without an epilogue. Some epilogues have no addend or no bias. */
+static void set_epilogue(struct set *set, unsigned index, const struct kind *kind, struct mm_product *product,
+                         struct random *random) {
+    const enum mm_dtype sum = mm_dtype_sum(kind->dtype);
+    const struct kind of_c = {MM_MATMUL, mm_dtype_result(kind->dtype), false, false};
+    const unsigned activations =
+        mm_dtype_is_float(kind->dtype) ? MM_ACTIVATION_COUNT : MM_ACTIVATION_RELU + 1;
+    if (index % 5 == 0)
+        return;
+    product->epilogue = (struct mm_epilogue){.is_set = true,
+                                             .activation = (enum mm_activation)(index % activations),
+                                             .alpha = mm_scale_of(sum, (int)(index % 7) - 3),
+                                             .beta = mm_scale_of(sum, (int)(index % 4) - 5)};
+    product->transpose_addend = index % 2 == 0;
+    if (index % 3 != 0)
+        product->addend = operand(set, product->m, product->n, product->transpose_addend, &of_c, random);
+    if (index % 4 != 0)
+        product->bias = operand(set, 1, product->n, false, &of_c, random);
+    mm_product_drop_unread(product);
+}
+
+static void make_job(struct set *set, unsigned index, const struct subject *subject, const struct plan *plan,
+                     const struct kind *kind, struct random *random) {
     const struct shape *shape = &shapes[index % SHAPES];
     struct member *member = &set->members[index];
     struct mm_product product = {
@@ -99,11 +120,12 @@ static void make_job(struct set *set, unsigned index, const struct subject *subj
     member->storage = cut(set, member->words);
     member->alone = harness_allocate(member->words * sizeof(uint32_t));
     product.c = mm_matrix_dense(c_dtype, shape->m, shape->n, member->storage + GUARD_WORDS);
+    if (plan->has_epilogues)
+        set_epilogue(set, index, kind, &product, random);
     fill_poison(member->storage, member->words);
     fill_poison(member->alone, member->words);
     job_prepare(&member->job, subject, &product);
-    member->job.work.bytes =
-        mm_matrix_bytes(&product.a) + mm_matrix_bytes(&product.b) + mm_matrix_bytes(&product.c);
+    member->job.work.bytes = mm_product_bytes(&product);
 }
 
 static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
@@ -142,12 +164,11 @@ static uint64_t sum_operands(const struct set *set) {
     uint64_t sum = 0;
     for (unsigned index = 0; index < JOBS; index++) {
         const struct mm_product *product = &set->members[index].job.product;
-        const struct mm_matrix *operands[] = {&product->a, &product->b};
-        for (unsigned which = 0; which < 2; which++)
-            for (size_t word = 0;
-                 word < words_of(operands[which]->dtype, operands[which]->rows * operands[which]->cols);
-                 word++)
-                sum = random_mix(sum, ((const uint32_t *)operands[which]->data)[word]);
+        for (unsigned which = 0; which < MM_OPERANDS_MAX; which++) {
+            const struct mm_matrix *matrix = mm_product_operand(product, which);
+            for (size_t word = 0; word < words_of(matrix->dtype, matrix->rows * matrix->cols); word++)
+                sum = random_mix(sum, ((const uint32_t *)matrix->data)[word]);
+        }
     }
     return sum;
 }
@@ -208,7 +229,7 @@ static void run_kind(struct set *set, struct subject *subject, const struct plan
     struct random random = {random_mix(plan->seed, 0xba7c + number)};
     set->used_words = 0;
     for (unsigned index = 0; index < JOBS; index++) {
-        make_job(set, index, subject, kind, &random);
+        make_job(set, index, subject, plan, kind, &random);
         run_alone(&set->members[index], subject, plan);
     }
     const uint64_t sum = sum_operands(set);
@@ -225,10 +246,10 @@ static size_t pool_bytes(void) {
     size_t words = 0;
     for (unsigned index = 0; index < JOBS; index++) {
         const struct shape *shape = &shapes[index % SHAPES];
-        const size_t product =
-            words_of(MM_INT64, shape->m * shape->k + shape->k * shape->n + shape->m * shape->n);
+        const size_t product = words_of(MM_INT64, shape->m * shape->k + shape->k * shape->n +
+                                                      2 * shape->m * shape->n + shape->n);
         const size_t transposition = 2 * words_of(MM_INT64, shape->m * shape->n);
-        words += (product > transposition ? product : transposition) + 2 * GUARD_WORDS + 3 * ALIGNMENT_WORDS;
+        words += (product > transposition ? product : transposition) + 2 * GUARD_WORDS + 5 * ALIGNMENT_WORDS;
     }
     return words * sizeof(uint32_t);
 }

@@ -167,6 +167,7 @@ static void run_parts(struct subject *subject, const struct plan *plan, const st
                       const struct one_case *one) {
     struct mm_error error = {0};
     ptrdiff_t byte;
+    const bool has_nan = strcmp(one->data, "NaN and Inf") == 0; /* the sign of a NaN may differ */
     const enum mm_status status = run_once(subject, stage, 4, 0, one, &error);
     if (status == MM_UNSUPPORTED)
         return; /* the variant cannot compute the edges of a part */
@@ -174,7 +175,7 @@ static void run_parts(struct subject *subject, const struct plan *plan, const st
         subject_fail(subject, plan, one, "parts: %s: %s", mm_status_name(status), error.detail);
     else if (!image_surroundings_intact(&stage->c, 0, &byte))
         subject_fail(subject, plan, one, "parts: wrote outside C, at byte %td from its start", byte);
-    else if (subject_has_one_order(subject, one->dtype) && !same_result(&stage->c, &stage->first))
+    else if (subject_has_one_order(subject, one->dtype) && !has_nan && !same_result(&stage->c, &stage->first))
         subject_fail(subject, plan, one, "parts have other bits than the whole");
     else
         subject_check(subject, plan, one, &stage->c);

@@ -52,7 +52,8 @@ static void run_case(struct subject *subjects, size_t count, const struct plan *
                      const struct family *family, unsigned index, uint64_t seed,
                      void (*run)(struct subject *subjects, size_t count, const struct plan *plan,
                                  const struct one_case *one)) {
-    set_layout(&data->one, index, seed);
+    set_layout(&data->one, plan->has_epilogues ? (unsigned)(random_mix(seed, index) % LAYOUT_COUNT) : index,
+               seed);
     if (plan->has_epilogues && !epilogue_make(&data->one, index % EPILOGUE_COUNT, family, seed))
         return;
     run(subjects, count, plan, &data->one);

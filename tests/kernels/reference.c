@@ -288,11 +288,15 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
     long double x = 0.0L;
     double magnitude = 0.0;
     if (alpha != 0.0) {
-        x = (long double)alpha * ((long double)expected->sum + expected->low);
+        /* A scaled sum is not finite, because data of epilogues do not overflow. */
+        x = (long double)alpha * expected->sum;
+        if (isfinite(expected->sum))
+            x += (long double)alpha * expected->low;
         magnitude = fabs(alpha) * expected->magnitude;
     } else {
         expected->magnitude = 0.0;
     }
+    expected->scale = 1.0;
     add_term(scale_of(sum_dtype, &epilogue->beta), &one->addend, expected->row * one->shape.n + expected->col,
              &x, &magnitude);
     add_term(1.0, &one->bias, expected->col, &x, &magnitude);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { GUARD_BYTES = 256, GUARD = 0xa5 };
+enum { ALPHA = -3, BETA = 2 }; /* factors of products with an epilogue */
 
 /* Dimensions of the stacks. They include broadcasting of one or both operands, dimensions that cannot be
  * merged, and more products than a CUDA grid has in z. */
@@ -14,14 +15,17 @@ static const struct {
     struct mm_shape a;
     struct mm_shape b;
     size_t count;
+    struct mm_shape addend; /* of products with an epilogue */
 } stacks[] = {
-    {{1, {5}}, {1, {5}}, 5},
-    {{1, {4}}, {0, {0}}, 4},
-    {{0, {0}}, {1, {3}}, 3},
-    {{2, {3, 1}}, {1, {4}}, 12},
-    {{3, {2, 1, 3}}, {3, {2, 4, 1}}, 24},
-    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, 64},
-    {{2, {2, 33000}}, {2, {2, 1}}, 66000},
+    {{1, {5}}, {1, {5}}, 5, {1, {5}}},
+    {{1, {4}}, {0, {0}}, 4, {1, {1}}},
+    {{0, {0}}, {1, {3}}, 3, {1, {3}}},
+    {{2, {3, 1}}, {1, {4}}, 12, {2, {3, 1}}},
+    {{3, {2, 1, 3}}, {3, {2, 4, 1}}, 24, {2, {4, 3}}},
+    {{6, {2, 1, 2, 1, 2, 1}}, {6, {1, 2, 1, 2, 1, 2}}, 64, {6, {2, 2, 1, 1, 2, 1}}},
+    {{2, {2, 33000}}, {2, {2, 1}}, 66000, {2, {1, 33000}}},
+    {{1, {7}}, {0, {0}}, 7, {1, {7}}},
+    {{1, {6}}, {1, {6}}, 6, {0, {0}}},
 };
 enum { STACKS = sizeof stacks / sizeof stacks[0] };
 
@@ -75,6 +79,13 @@ static bool is_element_right(const struct mm_product *item, enum mm_op op, size_
         const size_t b = item->transpose_b ? col * item->b.ld + depth : depth * item->b.ld + col;
         sum += mm_dtype_get(item->a.dtype, item->a.data, a) * mm_dtype_get(item->b.dtype, item->b.data, b);
     }
+    if (item->epilogue.is_set) {
+        const size_t at = row * item->addend.ld + col;
+        sum = ALPHA * sum + BETA * mm_dtype_get(item->c.dtype, item->addend.data, at) +
+              mm_dtype_get(item->c.dtype, item->bias.data, col);
+        if (item->epilogue.activation == MM_ACTIVATION_RELU)
+            sum = sum > 0.0 ? sum : 0.0;
+    }
     return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
 }
 
@@ -95,8 +106,10 @@ static void *matrix_at(const struct mm_matrix *all, size_t rows, size_t matrix) 
     return (char *)all->data + matrix * rows * all->ld * mm_dtype_bytes(all->dtype);
 }
 
-static bool is_right(const struct mm_job *job, const struct mm_shape *a, const struct mm_shape *b,
+static bool is_right(const struct mm_job *job, const struct mm_shape *const operands[MM_OPERANDS_MAX],
                      const struct mm_shape *c) {
+    const struct mm_shape *a = operands[MM_OPERAND_A], *b = operands[MM_OPERAND_B];
+    const struct mm_shape *addend = operands[MM_OPERAND_ADDEND];
     const struct mm_product *all = &job->product;
     const enum mm_op op = job->variant->op;
     struct mm_product item = *all;
@@ -105,6 +118,8 @@ static bool is_right(const struct mm_job *job, const struct mm_shape *a, const s
         item.a.data = matrix_at(&all->a, mm_shape_rows(a, false), matrix_of(a, c, index));
         if (op == MM_MATMUL)
             item.b.data = matrix_at(&all->b, mm_shape_rows(b, false), matrix_of(b, c, index));
+        if (addend != NULL)
+            item.addend.data = matrix_at(&all->addend, item.m, matrix_of(addend, c, index));
         item.c.data = matrix_at(&all->c, item.m, index);
         for (size_t row = 0; row < item.m; row++)
             for (size_t col = 0; col < item.n; col++)
@@ -121,8 +136,22 @@ static bool is_surrounded(const unsigned char *memory, size_t bytes) {
     return true;
 }
 
-static void run(struct subject *subject, const struct plan *plan, const struct mm_shape *a,
-                const struct mm_shape *b, struct mm_product *product, struct random *random) {
+static void set_epilogue(struct mm_product *product, const struct mm_shape *addend,
+                         const struct mm_shape *bias, struct random *random) {
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
+    product->epilogue =
+        (struct mm_epilogue){.is_set = true,
+                             .activation = (enum mm_activation)random_below(random, MM_ACTIVATION_RELU + 1),
+                             .alpha = mm_scale_of(sum, ALPHA),
+                             .beta = mm_scale_of(sum, BETA)};
+    product->addend = make(addend, product->c.dtype, MM_MATMUL, random);
+    product->bias = make(bias, product->c.dtype, MM_MATMUL, random);
+}
+
+static void run(struct subject *subject, const struct plan *plan,
+                const struct mm_shape *const operands[MM_OPERANDS_MAX], struct mm_product *product,
+                struct random *random) {
+    const struct mm_shape *a = operands[MM_OPERAND_A], *b = operands[MM_OPERAND_B];
     const enum mm_op op = subject->variant->op;
     const enum mm_dtype dtype = plan->dtype;
     struct mm_stack stack;
@@ -133,8 +162,9 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
         product->b = make(b, dtype, op, random);
     product->c.dtype = op == MM_MATMUL ? mm_dtype_result(dtype) : dtype;
     (void)mm_shape_result(op, a, b, product->transpose_a, product->transpose_b, &c);
-    const struct mm_shape *const operand_shapes[MM_OPERANDS_MAX] = {a, b};
-    if (mm_shape_conform(op, operand_shapes, product, &stack, NULL) != MM_OK)
+    if (plan->has_epilogues)
+        set_epilogue(product, operands[MM_OPERAND_ADDEND], operands[MM_OPERAND_BIAS], random);
+    if (mm_shape_conform(op, operands, product, &stack, NULL) != MM_OK)
         subject_print(subject, "FAIL: a stack does not conform");
     const size_t bytes = mm_matrix_bytes(&product->c);
     unsigned char *memory = harness_allocate(bytes + 2 * GUARD_BYTES);
@@ -154,13 +184,13 @@ static void run(struct subject *subject, const struct plan *plan, const struct m
         if (status != MM_OK)
             subject_fail(subject, plan, &one, "%zu products: %s", mm_shape_matrices(&c),
                          job.work.error.detail);
-        else if (!is_surrounded(memory, bytes) || !is_right(&job, a, b, &c))
+        else if (!is_surrounded(memory, bytes) || !is_right(&job, operands, &c))
             subject_fail(subject, plan, &one, "wrong, or written outside C, of %zu products",
                          mm_shape_matrices(&c));
     }
     free(memory);
-    free(product->b.data);
-    free(product->a.data);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        free(mm_product_operand(product, index)->data);
 }
 
 void stacks_run(struct subject *subjects, size_t count, const struct plan *plan) {
@@ -183,7 +213,12 @@ void stacks_run(struct subject *subjects, size_t count, const struct plan *plan)
                 append(&a, product.transpose_a ? shape->k : shape->m,
                        product.transpose_a ? shape->m : shape->k);
             append(&b, product.transpose_b ? shape->n : shape->k, product.transpose_b ? shape->k : shape->n);
-            run(subject, plan, &a, &b, &product, &random);
+            struct mm_shape addend = stacks[number / SHAPES].addend;
+            const struct mm_shape bias = {1, {shape->n}};
+            append(&addend, shape->m, shape->n);
+            const struct mm_shape *const operands[MM_OPERANDS_MAX] = {
+                &a, &b, plan->has_epilogues ? &addend : NULL, plan->has_epilogues ? &bias : NULL};
+            run(subject, plan, operands, &product, &random);
         }
     }
 }

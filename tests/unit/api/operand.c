@@ -71,6 +71,9 @@ static const struct {
     {"a_from=uniform(1)|a_shape=2,3|m=2", "", "3,4", MM_BAD_REQUEST, "m", ""},
     {"a_from=uniform(1)|m=2", "2,3", "3,4", MM_BAD_REQUEST, "a", ""},
     {"m=2", "2,3", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"c_from=uniform(1)|m=2", "2,3", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"c_shape=2,4", "2,3", "3,4", MM_BAD_REQUEST, "c_shape", ""},
+    {"a_from=uniform(1)|m=2|c_from=uniform(1)|c_shape=2,4", "", "3,4", MM_OK, "2×3", "3×4"},
 };
 
 static bool read_shape(const char *text, struct mm_shape *shape) {
@@ -79,6 +82,45 @@ static bool read_shape(const char *text, struct mm_shape *shape) {
         shape->dims[shape->rank++] = strtoull(at, NULL, 10);
     return shape->rank > 0;
 }
+
+/* A generated c has the result's shape unless c_shape says its own, and a generated bias has n elements. */
+static void shapes_of_optional_operands(void **state) {
+    static const struct {
+        const char *c_shape, *a, *b, *c, *bias;
+    } cases[] = {
+        {NULL, "2,3", "3,4", "2×4", "4"},
+        {NULL, "5,1,2,3", "7,3,4", "5×7×2×4", "4"},
+        {"1,2,4", "5,2,3", "3,4", "1×2×4", "4"},
+        {NULL, "3", "3,4", "4", "4"},
+        {NULL, "2,3", "3", "2", "2"}, /* no bias suits */
+        {NULL, "3", "3", "", "1"},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_call call;
+        struct mm_shape a, b;
+        char c_text[MM_SHAPE_TEXT_MAX], bias_text[MM_SHAPE_TEXT_MAX];
+        mm_call_init(&call, MM_MATMUL);
+        assert_int_equal(set(&call, "c_from", "uniform(1)"), MM_OK);
+        assert_int_equal(set(&call, "bias_from", "identity()"), MM_OK);
+        assert_int_equal(set(&call, "dtype", "int8"), MM_OK);
+        if (cases[index].c_shape != NULL)
+            assert_int_equal(set(&call, "c_shape", cases[index].c_shape), MM_OK);
+        read_shape(cases[index].a, &a);
+        read_shape(cases[index].b, &b);
+        const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {&a, &b};
+        assert_int_equal(mm_call_resolve(&call.operands, &error), MM_OK);
+        assert_int_equal(mm_operands_set_shapes(&call.operands, inlines, &error), MM_OK);
+        mm_operands_view(&call.operands);
+        mm_shape_text(&call.operands.of[MM_OPERAND_ADDEND].shape, c_text);
+        mm_shape_text(&call.operands.of[MM_OPERAND_BIAS].shape, bias_text);
+        assert_string_equal(c_text, cases[index].c);
+        assert_string_equal(bias_text, cases[index].bias);
+        assert_int_equal(call.operands.of[MM_OPERAND_ADDEND].view.dtype, MM_INT32);
+        assert_int_equal(call.operands.of[MM_OPERAND_BIAS].view.dtype, MM_INT32);
+        assert_int_equal(call.operands.of[MM_OPERAND_A].view.dtype, MM_INT8);
+    }
+}
+
 
 static void shapes_of_made_operands(void **state) {
     for (size_t index = 0; index < COUNT(shapes); index++) {
@@ -127,4 +169,4 @@ static void memory_of_the_host(void **state) {
     assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
-RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)
+RUN_TESTS(sources, shapes_of_made_operands, shapes_of_optional_operands, memory_of_the_host)

@@ -3,7 +3,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/blas.h"
-#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/finish.h"
 #include "tests/unit/unit.h"
 
 enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
@@ -18,7 +18,7 @@ static _Alignas(256) unsigned char workspace[WORKSPACE_BYTES + GUARD_BYTES];
 static struct {
     struct mm_product product; /* product that the library received */
     void *workspace;
-    unsigned multiplied, turned, padded, copied, rounded, cleared, loaded, prepared;
+    unsigned multiplied, turned, padded, copied, finished, loaded, prepared;
 } seen;
 
 static const struct mm_backend backend = {.name = "made up", .plan = mm_cuda_plan};
@@ -37,8 +37,6 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, enu
                                    cudaStream_t stream);
 cudaError_t __wrap_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                      size_t row_bytes, size_t rows, enum cudaMemcpyKind kind,
-                                     cudaStream_t stream);
-cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t row_bytes, size_t rows,
                                      cudaStream_t stream);
 
 const char *__wrap_mm_cuda_blas_missing(const struct mm_device *head) {
@@ -59,15 +57,27 @@ static double at(const struct mm_matrix *matrix, bool is_turned, size_t row, siz
     return mm_dtype_get(matrix->dtype, matrix->data, index);
 }
 
+/* Stores an element of D from its sum, which is a small integer. */
+static void store(const struct mm_product *product, size_t row, size_t col, double sum) {
+    if (!mm_dtype_is_float(product->c.dtype))
+        mm_store_c_uint32_t(product, row, col, (uint32_t)(int32_t)sum);
+    else if (product->a.dtype == MM_FLOAT64)
+        mm_store_c_double(product, row, col, sum);
+    else
+        mm_store_c_float(product, row, col, (float)sum);
+}
+
 /* The elements are small integers, so the sums are exact. */
-static void compute(const struct mm_product *product, void *c) {
-    for (size_t row = 0; row < product->m; row++) {
-        for (size_t col = 0; col < product->n; col++) {
-            double sum = 0.0;
-            for (size_t i = 0; i < product->k; i++)
-                sum += at(&product->a, product->transpose_a, row, i) *
-                       at(&product->b, product->transpose_b, i, col);
-            mm_dtype_put(product->c.dtype, c, row * product->c.ld + col, sum);
+static void compute(const struct mm_product *product) {
+    for (size_t index = 0; index < mm_product_count(product); index++) {
+        const struct mm_product item = mm_product_item(product, index);
+        for (size_t row = 0; row < item.m; row++) {
+            for (size_t col = 0; col < item.n; col++) {
+                double sum = 0.0;
+                for (size_t i = 0; i < item.k; i++)
+                    sum += at(&item.a, item.transpose_a, row, i) * at(&item.b, item.transpose_b, i, col);
+                store(&item, row, col, sum);
+            }
         }
     }
 }
@@ -97,7 +107,8 @@ enum mm_status __wrap_mm_blas_multiply(const struct mm_product *product, void *m
         memset(memory, POISON, EDGES_BYTES);
         memset((char *)memory + type->workspace_bytes - EDGES_BYTES, POISON, EDGES_BYTES);
     }
-    compute(product, product->c.data);
+    assert_false(product->epilogue.is_set);
+    compute(product);
     return MM_OK;
 }
 
@@ -119,25 +130,26 @@ static void pad(const struct mm_product *product) {
                (char *)product->a.data + row * product->a.ld * bytes, product->n * bytes);
 }
 
-static void round_sums(const struct mm_product *product) {
-    seen.rounded++;
+static void finish(const struct mm_product *product) {
+    seen.finished++;
+    assert_false(product->transpose_a);
     for (size_t row = 0; row < product->m; row++)
         for (size_t col = 0; col < product->n; col++)
-            mm_dtype_put(product->c.dtype, product->c.data, row * product->c.ld + col,
-                         at(&product->a, false, row, col));
+            store(product, row, col, at(&product->a, false, row, col));
 }
 
-static bool rounds(const void *kernel) {
-    return kernel == mm_blas_round_layout(MM_FLOAT32).kernel ||
-           kernel == mm_blas_round_layout(MM_FLOAT64).kernel;
+static bool finishes(const void *kernel) {
+    return kernel == mm_cuda_finish_layout(MM_FLOAT32).kernel ||
+           kernel == mm_cuda_finish_layout(MM_FLOAT64).kernel ||
+           kernel == mm_cuda_finish_layout(MM_INT32).kernel;
 }
 
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
                                        void **arguments) {
     const struct mm_product *product = arguments[0];
-    if (rounds(kernel)) {
-        assert_ptr_equal(kernel, mm_blas_round_layout(product->a.dtype).kernel);
-        round_sums(product);
+    if (finishes(kernel)) {
+        assert_ptr_equal(kernel, mm_cuda_finish_layout(product->a.dtype).kernel);
+        finish(product);
     } else if (kernel == mm_cuda_pad_layout(product->a.dtype).kernel) {
         pad(product);
     } else {
@@ -165,14 +177,6 @@ cudaError_t __wrap_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from
     seen.copied++;
     for (size_t row = 0; row < rows; row++)
         memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
-    return cudaSuccess;
-}
-
-cudaError_t __wrap_cudaMemset2DAsync(void *to, size_t pitch, int value, size_t row_bytes, size_t rows,
-                                     cudaStream_t stream) {
-    seen.cleared++;
-    for (size_t row = 0; row < rows; row++)
-        memset((char *)to + row * pitch, value, row_bytes);
     return cudaSuccess;
 }
 
@@ -223,13 +227,15 @@ static size_t run(const struct mm_product *product) {
     memset(workspace + plan.workspace_bytes, GUARD, GUARD_BYTES);
     memcpy(operands, storage, sizeof operands);
     memcpy(expected, storage[2], sizeof expected);
-    compute(product, expected + ((unsigned char *)product->c.data - storage[2]));
+    struct mm_product copy = *product;
+    copy.c.data = expected + ((unsigned char *)product->c.data - storage[2]);
+    compute(&copy);
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_prepare(&plan, product, &lane, &error), MM_OK);
     assert_int_equal(seen.prepared, 1);
-    assert_int_equal(seen.multiplied + seen.turned + seen.padded + seen.copied + seen.rounded, 0);
+    assert_int_equal(seen.multiplied + seen.turned + seen.padded + seen.copied + seen.finished, 0);
     assert_int_equal(mm_plan_launch(&plan, product, &lane, &error), MM_OK);
-    assert_int_equal(seen.loaded > 0, seen.turned + seen.padded + seen.rounded > 0);
+    assert_int_equal(seen.loaded > 0, seen.turned + seen.padded + seen.finished > 0);
     assert_memory_equal(storage[2], expected, sizeof expected);
     assert_memory_equal(storage, operands, sizeof operands);
     for (size_t byte = 0; byte < GUARD_BYTES; byte++)
@@ -269,7 +275,7 @@ static void what_suits_is_left_as_it_is(void **state) {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
         unsigned turned; /* transposed copies, for each combination of transposes */
-        unsigned rounded;
+        unsigned finished;
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 3, 0, 0},         {MM_FLOAT32, MM_FLOAT16, 5, 3, 0, 1},
         {MM_FLOAT64, MM_FLOAT32, 5, 3, 0, 1},         {MM_FLOAT16, MM_FLOAT32, 5, 3, 0, 0},
@@ -287,22 +293,72 @@ static void what_suits_is_left_as_it_is(void **state) {
             const size_t bytes = run(&product);
             const size_t own_bytes = mm_blas_types[product.a.dtype].workspace_bytes;
             assert_int_equal(seen.turned, cases[index].turned * wrong_ways[transposes]);
-            assert_int_equal(seen.rounded, cases[index].rounded);
+            assert_int_equal(seen.finished, cases[index].finished);
             assert_int_equal(seen.padded + seen.copied, 0);
-            assert_int_equal(bytes > own_bytes, seen.turned + seen.rounded > 0);
+            assert_int_equal(bytes > own_bytes, seen.turned + seen.finished > 0);
             if (seen.turned == 0)
                 assert_ptr_equal(seen.product.a.data, product.a.data);
-            if (seen.rounded == 0)
+            if (seen.finished == 0)
                 assert_ptr_equal(seen.product.c.data, product.c.data);
         }
     }
 }
 
-static void without_depth_c_is_cleared(void **state) {
+static void without_depth_a_kernel_stores_c(void **state) {
     const struct mm_product product = product_of(MM_INT8, MM_INT32, 3, 0, 5, 0, (struct gaps){1, 0});
-    assert_int_equal(run(&product), 0);
-    assert_int_equal(seen.cleared, 1);
-    assert_int_equal(seen.multiplied, 0);
+    struct mm_plan plan, tiled;
+    assert_int_equal(
+        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], &product, false, &plan, &error),
+        MM_OK);
+    assert_int_equal(
+        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_tiled_16], &product, false, &tiled, &error),
+        MM_OK);
+    assert_ptr_equal(plan.layout.kernel, tiled.layout.kernel);
+    assert_int_equal(plan.workspace_bytes, 0);
 }
 
-RUN_TESTS(each_product_is_brought_into_form, what_suits_is_left_as_it_is, without_depth_c_is_cleared)
+/* A pass applies the epilogue. If C is narrower than the sums, they are in the workspace. */
+static void an_epilogue_is_a_pass(void **state) {
+    static unsigned char terms[2][STORAGE_BYTES];
+    static const struct {
+        enum mm_dtype dtype, c_dtype;
+        bool has_workspace;
+    } cases[] = {{MM_FLOAT32, MM_FLOAT32, false}, {MM_FLOAT32, MM_FLOAT16, true},
+                 {MM_FLOAT64, MM_FLOAT64, false}, {MM_FLOAT64, MM_FLOAT32, true},
+                 {MM_FLOAT16, MM_FLOAT32, false}, {MM_INT8, MM_INT32, false},
+                 {MM_BFLOAT16, MM_BFLOAT16, true}};
+    for (size_t index = 0; index < 4 * COUNT(cases); index++) {
+        const enum mm_dtype dtype = cases[index / 4].dtype, sum = mm_dtype_sum(dtype);
+        const bool is_shared = index % 2 != 0;
+        struct mm_product product =
+            product_of(dtype, cases[index / 4].c_dtype, 12, 4, 8, 0, (struct gaps){0, 0});
+        /* three products of 4×4 by one 4×8 matrix */
+        const struct mm_stack stack = {.count = 3,
+                                       .a_count = 3,
+                                       .b_count = 1,
+                                       .addend_count = is_shared ? 1 : 3,
+                                       .rank = 1,
+                                       .dims = {3},
+                                       .a_steps = {1},
+                                       .addend_steps = {!is_shared}};
+        if (index % 4 >= 2) {
+            product.stack = &stack;
+            product.m = 4;
+        }
+        product.addend =
+            mm_matrix_dense(product.c.dtype, is_shared && product.stack != NULL ? 4 : 12, 8, terms[0]);
+        product.bias = mm_matrix_dense(product.c.dtype, 1, 8, terms[1]);
+        fill(&product.addend, 3);
+        fill(&product.bias, 4);
+        product.epilogue =
+            (struct mm_epilogue){true, MM_ACTIVATION_RELU, mm_scale_of(sum, -2), mm_scale_of(sum, 3)};
+        const size_t bytes = run(&product);
+        assert_int_equal(seen.finished, product.stack != NULL && is_shared ? 3 : 1);
+        if (mm_blas_types[dtype].alignment == 0)
+            assert_int_equal(bytes - mm_blas_types[dtype].workspace_bytes,
+                             cases[index / 4].has_workspace ? 12 * 8 * mm_dtype_bytes(sum) : 0);
+    }
+}
+
+RUN_TESTS(each_product_is_brought_into_form, what_suits_is_left_as_it_is, without_depth_a_kernel_stores_c,
+          an_epilogue_is_a_pass)

@@ -219,6 +219,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
         unsigned bands, launches; /* launches of the first band */
     } cases[] = {{50.0, 1, 130}, {250.0, 3, 55}, {13000.0, 130, 1}};
     const struct mm_shape shape = {3, {COUNT_OF_STACK, EDGE, EDGE}};
+    const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&shape, &shape};
     struct mm_stack stack;
     for (size_t index = 0; index < COUNT(cases); index++) {
         job_init(&test, &alone, EDGE, EDGE, EDGE);
@@ -226,7 +227,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
         job->product.b = job->product.a;
         job->product.a.data = test.a;
         job->product.b.data = test.b;
-        assert_int_equal(mm_shape_conform(MM_MATMUL, &shape, &shape, &job->product, &stack, NULL), MM_OK);
+        assert_int_equal(mm_shape_conform(MM_MATMUL, shapes, &job->product, &stack, NULL), MM_OK);
         job->product.c.data = test.c;
         job->verify = true;
         plan_job(&test);

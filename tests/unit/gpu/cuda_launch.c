@@ -136,10 +136,11 @@ static void a_stack_is_one_launch(void **state) {
         const struct mm_shape a = {3, {cases[index].count, 5, cases[index].n}};
         struct mm_lane lane = {.device = &device};
         struct mm_product product = {.a = mm_shape_view(&a, false, MM_INT64), .transpose_a = true};
+        const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&a};
         struct mm_stack stack;
         struct mm_plan plan;
         limit(0, 227 * KIB);
-        assert_int_equal(mm_shape_conform(MM_TRANSPOSE, &a, NULL, &product, &stack, &error), MM_OK);
+        assert_int_equal(mm_shape_conform(MM_TRANSPOSE, shapes, &product, &stack, &error), MM_OK);
         product.c.dtype = MM_INT64;
         assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);

@@ -2,7 +2,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/cuda/variants/passes.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 #include "tests/unit/unit.h"
 
@@ -49,7 +49,7 @@ static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
     dim3 grid; /* grid of the kernel that multiplies */
-    unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, zeroed;
+    unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled, finished;
     enum mm_dtype sums;
 } seen;
 
@@ -93,9 +93,10 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
     return plan->launch(plan, product, lane, error);
 }
 
-enum mm_status mm_cuda_zero_result(const struct mm_product *product, struct mm_lane *lane,
-                                   struct mm_error *error) {
-    seen.zeroed++;
+enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
+                                   struct mm_plan *plan, struct mm_error *error) {
+    assert_ptr_equal(plan_product, mm_cuda_tensor);
+    seen.finished++;
     return MM_OK;
 }
 
@@ -440,16 +441,15 @@ static void without_depth_or_memory_others_compute(void **state) {
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_tensor(&empty, &plan, &error), MM_OK);
-    assert_int_equal(plan.launch(&plan, &empty, NULL, &error), MM_OK);
-    assert_int_equal(seen.zeroed, 1);
+    assert_int_equal(seen.tiled, 1);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
-    assert_int_equal(seen.tiled, 1);
+    assert_int_equal(seen.tiled, 2);
     /* A product without copies also works if there is no memory for partial sums. */
     const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
-    assert_int_equal(seen.tiled, 1);
+    assert_int_equal(seen.tiled, 2);
     assert_int_equal(plan.workspace_bytes, 0);
     plan = (struct mm_plan){.device = &device.head};
     assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
@@ -485,6 +485,39 @@ static void too_many_tiles_are_refused(void **state) {
     }
 }
 
+/* The kernels of wgmma have no code for an epilogue whose addend they cannot load in pairs. */
+static void epilogues_that_kernels_lack_are_a_pass(void **state) {
+    static const struct {
+        enum mm_dtype dtype;
+        enum mm_activation activation;
+        size_t extra; /* elements between the rows of the addend */
+        size_t shift; /* bytes from an aligned address to the addend */
+        bool transpose_addend;
+        bool is_pass;
+    } cases[] = {
+        {MM_FLOAT16, MM_ACTIVATION_RELU, 0, 0, false, false},
+        {MM_FLOAT16, MM_ACTIVATION_GELU, 0, 0, false, true},
+        {MM_FLOAT16, MM_ACTIVATION_NONE, 1, 0, false, true},
+        {MM_FLOAT16, MM_ACTIVATION_NONE, 0, 4, false, true},
+        {MM_FLOAT16, MM_ACTIVATION_NONE, 0, 0, true, true},
+        {MM_INT8, MM_ACTIVATION_RELU, 2, 8, false, false},
+        {MM_FLOAT64, MM_ACTIVATION_TANH, 1, 8, true, false},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_product product = product_of(cases[index].dtype, 16, 32, 16, 0);
+        struct mm_plan plan = {.device = &device.head};
+        struct mm_error error;
+        memset(&seen, 0, sizeof seen);
+        product.epilogue = (struct mm_epilogue){.is_set = true, .activation = cases[index].activation};
+        product.addend = mm_matrix_dense(product.c.dtype, 16, 16, operands + cases[index].shift);
+        product.addend.ld += cases[index].extra;
+        product.transpose_addend = cases[index].transpose_addend;
+        assert_int_equal(mm_cuda_tensor(&product, &plan, &error), MM_OK);
+        assert_int_equal(seen.finished, cases[index].is_pass);
+    }
+}
+
 RUN_TESTS(each_shape_has_its_memory, each_share_has_steps, tiles_are_chosen, stacks_have_their_memory,
           copies_are_kept, without_depth_or_memory_others_compute, blocks_share_multiprocessors,
-          threads_copy_what_begins_anywhere, a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)
+          threads_copy_what_begins_anywhere, epilogues_that_kernels_lack_are_a_pass,
+          a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)

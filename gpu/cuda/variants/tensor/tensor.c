@@ -326,13 +326,16 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. Those of wgmma have no code for activations beyond
- * relu, and load pairs of the addend. */
+static bool holds_pairs(const struct mm_matrix *matrix) {
+    return matrix->ld % 2 == 0 && (uintptr_t)matrix->data % 8 == 0;
+}
+
+/* Whether the kernels can apply the product's epilogue. The kernels of wgmma have no code for activations
+ * beyond relu, and load the addend and the bias in pairs of elements. */
 static bool finishes(const struct mm_product *product) {
-    const struct mm_matrix *addend = &product->addend;
     return !product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy ||
            (product->epilogue.activation <= MM_ACTIVATION_RELU && !product->transpose_addend &&
-            addend->ld % 2 == 0 && (uintptr_t)addend->data % 8 == 0);
+            product->n % 2 == 0 && holds_pairs(&product->addend) && holds_pairs(&product->bias));
 }
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
