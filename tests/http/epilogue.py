@@ -198,8 +198,8 @@ def check_activations(server):
                 expected = function(exact)
                 expected[0, 0] = ends.get(activation, expected[0, 0])
                 rounded = expected.astype(result).astype("float64")
-                scale = np.minimum(np.abs(exact), 1) if activation in ("sigmoid", "tanh") else np.abs(exact)
-                bound = 8 * unit * np.maximum(scale, activation == "sigmoid") + np.abs(np.spacing(rounded.astype(result)).astype(float))
+                scale = np.where(activation in ("sigmoid", "tanh"), 1, np.abs(exact))
+                bound = 8 * unit * scale + np.abs(np.spacing(rounded.astype(result)).astype(float))
                 close = (got == rounded) | (np.isnan(got) & np.isnan(rounded)) | (np.abs(got - rounded) <= bound)
             assert close.all(), f"{activation} of {name} by {send.__name__}: {got} is not {rounded}"
             assert activation != "relu" or not np.signbit(got[0, 3]), "relu of -0 is 0"
