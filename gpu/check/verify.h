@@ -1,6 +1,7 @@
 /* Checks a product without computing it again: compares C·x with A·(B·x). Source: R. Freivalds,
- * "Probabilistic machines can use less running time", IFIP 1977. A and B mean op(A) and op(B). For C and for
- * CUDA.
+ * "Probabilistic machines can use less running time", IFIP 1977. A and B mean op(A) and op(B). With an
+ * epilogue, C is D, and the check compares C·x with alpha·A·(B·x) + beta·(addend·x) + bias·x. The epilogue
+ * has no activation, because an activation is not linear. For C and for CUDA.
  *
  * Floats. Each check has four new vectors x of random ±1, and adds in float64. For float64 operands it adds
  * in twice that precision. The check finds every single element whose error is more than twice the bound. It
@@ -16,6 +17,10 @@
  * - If C is narrower than the sums, rounding adds C's unit roundoff times the norm of C's row, and n^1/2
  * times half of C's least number.
  *
+ * An epilogue multiplies e by |alpha|, and rounds three times: the product with alpha, and the sums with the
+ * addend and the bias. With p = |alpha|·s + |beta|·(the addend's norm in the row) + (the norm of the bias),
+ * this adds at most 4·u·p + n^1/2·t to e (docs/accuracy.md). In all that follows p replaces s.
+ *
  * With random signs, the sum of the errors is at most n^1/2·e, and exceeds 9·e once in 2·10^17 checks (W.
  * Hoeffding, 1963). The bound is the smaller of the two. The rounding of the check itself adds less than
  * 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
@@ -23,8 +28,8 @@
  * In float64 the squares in a norm can overflow. There b is the square root of a row's largest absolute
  * value times its sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
- * A row is not checked if s is not finite. If a row of C is not finite, its residual is infinite, or the row
- * is not checked: if s + e exceeds the range of the sums or of C, the sums may have overflowed.
+ * A row is not checked if s or p is not finite. If a row of C is not finite, its residual is infinite, or the
+ * row is not checked: if s + e or p + e exceeds the range of the sums or of C, the sums may have overflowed.
  *
  * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number of
  * bits of the sums. Each vector finds a wrong row with a probability of at least 1/2, so all vectors miss it
@@ -77,8 +82,9 @@ void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, 
 void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                      size_t count, void *memory, struct mm_verification *verification);
 
-/* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B and then of
- * A. *row counts the rows, and begins at 0. Returns false if nothing was left to do. m, n and k are not 0. */
+/* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B, of A, of the
+ * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing was left to do. m and
+ * n are not 0, and k is not 0 unless alpha is. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 
 /* Checks the rows of `c`, which are the rows of C from row `first` on, after mm_verify_prepare returned
@@ -90,23 +96,36 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
 
 /* --- for the host and the device --------------------------------------------------------------- */
 
-/* Factors for the bound of a row. The comment at the top of this file defines s and e. All members are 0 for
- * integers. */
+/* Factors for the bound of a row, and the factors of the product's epilogue. The comment at the top of this
+ * file defines s, e and p. For integers all members but the last two are 0. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;
     double unit; /* rounding to C adds unit·(norm of C's row) + step to e */
     double step;
-    double spread; /* the bound is spread·e + of_float64·(s + e) */
+    double spread; /* the bound is spread·e + of_float64·(p + e) */
     double of_float64;
     double largest; /* if s + e is larger, C may be infinite */
+    double alpha;   /* 1 without an epilogue */
+    double beta;    /* 0 without an addend */
+    double terms;   /* e becomes |alpha|·e + terms·p + terms_step; both are 0 without an epilogue */
+    double terms_step;
+    uint64_t whole_alpha, whole_beta; /* alpha and beta of integers */
 };
 
 static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_product *product,
                                                           enum mm_arithmetic arithmetic) {
-    struct mm_verify_bounds bounds = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-    if (!mm_dtype_is_float(product->a.dtype))
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
+    const struct mm_epilogue *epilogue = &product->epilogue;
+    const bool has_addend = product->addend.rows > 0;
+    struct mm_verify_bounds bounds = {};
+    assert(!epilogue->is_set || epilogue->activation == MM_ACTIVATION_NONE);
+    if (!mm_dtype_is_float(product->a.dtype)) {
+        bounds.whole_alpha = epilogue->is_set ? mm_scale_whole(sum, &epilogue->alpha) : 1;
+        bounds.whole_beta = has_addend ? mm_scale_whole(sum, &epilogue->beta) : 0;
         return bounds;
+    }
+    const struct mm_precision precision = mm_dtype_precision(sum);
     const struct mm_bounds element = mm_bounds_of(product, arithmetic);
     const double lines = (double)product->n + (double)product->k + 16.0;
     const double root = sqrt((double)product->n);
@@ -117,7 +136,11 @@ static inline struct mm_verify_bounds mm_verify_bounds_of(const struct mm_produc
     bounds.spread = root < 9.0 ? root : 9.0;
     bounds.of_float64 = 4.0 * lines * 0x1p-53 * root;
     bounds.largest = element.largest;
-    if (mm_dtype_sum(product->a.dtype) == MM_FLOAT64) {
+    bounds.alpha = epilogue->is_set ? mm_scale_real(sum, &epilogue->alpha) : 1.0;
+    bounds.beta = has_addend ? mm_scale_real(sum, &epilogue->beta) : 0.0;
+    bounds.terms = epilogue->is_set ? 4.0 * precision.unit : 0.0;
+    bounds.terms_step = epilogue->is_set ? root * precision.least : 0.0;
+    if (sum == MM_FLOAT64) {
         bounds.of_float64 *= 2.0 * lines * 0x1p-53;
         bounds.largest /= 2.0 * root; /* if s + e is larger, the sums of the check may overflow */
     }
@@ -196,21 +219,44 @@ MM_HOST_AND_DEVICE void mm_verify_add(struct mm_verify_sums *sums, double differ
     mm_squares_add(&sums->norm, of_product);
 }
 
-/* Checks one row, and adds it to the verification. `s` is the sum of |A|·b of the row. c_squares is the sum
- * of the squares of C's row, and is only used if C is narrower than the sums. */
+/* Applies the epilogue to the sums of a row of A·(B·x): MM_VERIFY_VECTORS sums, and their low parts if
+ * `is_precise`. `addend` and `bias` are the sums of the addend's row and of the bias, or zeros. */
+MM_HOST_AND_DEVICE void mm_verify_apply(const struct mm_verify_bounds *bounds, double *sums,
+                                        const double *addend, const double *bias, bool is_precise) {
+    for (unsigned v = 0; v < MM_VERIFY_VECTORS; v++) {
+        const unsigned of_low = v + MM_VERIFY_VECTORS;
+        double high = 0.0, low = 0.0;
+        if (!is_precise) {
+            sums[v] = bounds->alpha * sums[v] + bounds->beta * addend[v] + bias[v];
+            continue;
+        }
+        mm_exact_add_product(&high, &low, bounds->alpha, sums[v], sums[of_low]);
+        mm_exact_add_product(&high, &low, bounds->beta, addend[v], addend[of_low]);
+        mm_exact_add_product(&high, &low, 1.0, bias[v], bias[of_low]);
+        sums[v] = high;
+        sums[of_low] = low;
+    }
+}
+
+/* Checks one row, and adds it to the verification. `s` is the sum of |A|·b of the row. `norms` is the norm of
+ * the addend's row times |beta|, plus the norm of the bias. c_squares is the sum of the squares of C's row,
+ * and is only used if C is narrower than the sums. */
 MM_HOST_AND_DEVICE void mm_verify_row(struct mm_verification *verification,
                                       const struct mm_verify_bounds *bounds, size_t row,
-                                      const struct mm_verify_sums *sums, double s, double c_squares) {
-    double e = bounds->relative * s + bounds->absolute;
-    const bool is_within_range = s + e <= bounds->largest;
-    if (!(s <= DBL_MAX && (sums->residual <= DBL_MAX || is_within_range))) {
+                                      const struct mm_verify_sums *sums, double s, double norms,
+                                      double c_squares) {
+    const double alpha = fabs(bounds->alpha), of_sums = bounds->relative * s + bounds->absolute;
+    const double p = alpha * s + norms;
+    double e = alpha * of_sums + bounds->terms * p + bounds->terms_step;
+    const bool is_within_range = s + of_sums <= bounds->largest && p + e <= bounds->largest;
+    if (!(s <= DBL_MAX && p <= DBL_MAX && (sums->residual <= DBL_MAX || is_within_range))) {
         verification->rows_unjudged++;
         return;
     }
     if (bounds->unit > 0.0 && c_squares <= DBL_MAX)
         e += bounds->unit * sqrt(c_squares) + bounds->step;
     mm_verify_update_worst(verification, row, sums->residual,
-                           bounds->spread * e + bounds->of_float64 * (s + e));
+                           bounds->spread * e + bounds->of_float64 * (p + e));
     verification->rows_checked++;
     mm_squares_merge(&verification->error, &sums->error);
     mm_squares_merge(&verification->norm, &sums->norm);

@@ -12,9 +12,12 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* Whether a kernel can read an addend or a bias in host memory. In a body they may begin at any address. */
-static bool is_readable(const struct mm_matrix *matrix) {
-    return is_dense(matrix) && (uintptr_t)matrix->data % mm_dtype_bytes(matrix->dtype) == 0;
+/* Whether a batch can read an addend or a bias. In a body they may begin at any address. A batch generates
+ * operands of A's type alone. */
+static bool is_readable(const struct mm_job *job, enum mm_operand_index index) {
+    const struct mm_matrix *matrix = mm_product_operand(&job->product, index);
+    return is_dense(matrix) && (uintptr_t)matrix->data % mm_dtype_bytes(matrix->dtype) == 0 &&
+           (!mm_source_is_generated(&job->sources[index]) || matrix->dtype == job->product.a.dtype);
 }
 
 /* The first job that uses a stored operand runs alone, and copies the operand to the device. */
@@ -43,8 +46,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
         (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
         job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c) || !is_readable(&product->addend) || !is_readable(&product->bias) ||
-        !are_operands_there(job))
+        !is_dense(&product->c) || !is_readable(job, MM_OPERAND_ADDEND) ||
+        !is_readable(job, MM_OPERAND_BIAS) || !are_operands_there(job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);

@@ -264,10 +264,6 @@ static long double activate(enum mm_activation activation, long double x) {
     }
 }
 
-static double scale_of(enum mm_dtype sum, const union mm_scale *scale) {
-    return sum == MM_FLOAT64 ? scale->of_double : (double)scale->of_float;
-}
-
 /* Adds a term. Each operation rounds once, in the type of the sums. */
 static void add_term(double factor, const struct operand *operand, size_t index, long double *x,
                      double *magnitude) {
@@ -284,7 +280,7 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
     const struct mm_epilogue *epilogue = &one->epilogue;
     const enum mm_dtype sum_dtype = mm_dtype_sum(one->dtype);
     const struct mm_precision sum = mm_dtype_precision(sum_dtype);
-    const double alpha = scale_of(sum_dtype, &epilogue->alpha);
+    const double alpha = mm_scale_real(sum_dtype, &epilogue->alpha);
     long double x = 0.0L;
     double magnitude = 0.0;
     if (alpha != 0.0) {
@@ -297,8 +293,8 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
         expected->magnitude = 0.0;
     }
     expected->scale = 1.0;
-    add_term(scale_of(sum_dtype, &epilogue->beta), &one->addend, expected->row * one->shape.n + expected->col,
-             &x, &magnitude);
+    add_term(mm_scale_real(sum_dtype, &epilogue->beta), &one->addend,
+             expected->row * one->shape.n + expected->col, &x, &magnitude);
     add_term(1.0, &one->bias, expected->col, &x, &magnitude);
     expected->growth = fabs(alpha);
     expected->extra = 4.0 * sum.unit * magnitude + sum.least;
@@ -314,15 +310,14 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
 
 static void finish_whole(const struct one_case *one, struct expected *expected) {
     const struct mm_epilogue *epilogue = &one->epilogue;
-    const bool is_narrow = mm_dtype_sum(one->dtype) == MM_INT32;
-    const uint64_t alpha = is_narrow ? epilogue->alpha.of_uint32_t : epilogue->alpha.of_uint64_t;
-    const uint64_t beta = is_narrow ? epilogue->beta.of_uint32_t : epilogue->beta.of_uint64_t;
+    const enum mm_dtype sum = mm_dtype_sum(one->dtype);
+    const uint64_t alpha = mm_scale_whole(sum, &epilogue->alpha), beta = mm_scale_whole(sum, &epilogue->beta);
     expected->whole *= alpha;
     if (one->addend.numbers != NULL)
         expected->whole += beta * one->addend.numbers[expected->row * one->shape.n + expected->col].whole;
     if (one->bias.numbers != NULL)
         expected->whole += one->bias.numbers[expected->col].whole;
-    const bool is_negative = (is_narrow ? expected->whole >> 31 & 1 : expected->whole >> 63) != 0;
+    const bool is_negative = (expected->whole >> (8 * mm_dtype_bytes(sum) - 1) & 1) != 0;
     if (epilogue->activation == MM_ACTIVATION_RELU && is_negative)
         expected->whole = 0;
     expected->sum = mm_dtype_get(one->c_dtype, &expected->whole, 0);

@@ -183,6 +183,60 @@ static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
     assert_int_equal(fake_cuda.batches, 1);
 }
 
+static float addend[17 * 17 + 1], bias[17];
+
+/* Gives a product of 17×3 by 3×17 an epilogue: bit 0 of `terms` is the addend, bit 1 the bias. */
+static struct mm_job *add_terms(unsigned index, unsigned terms) {
+    struct mm_product *product = make(index, &ours, 17, 3, 17);
+    product->epilogue = (struct mm_epilogue){
+        true, MM_ACTIVATION_RELU, {.of_float = 2.0F + (float)index}, {.of_float = -1.0F}};
+    if (terms & 1)
+        product->addend = mm_matrix_dense(MM_FLOAT32, 17, 17, addend);
+    if (terms & 2)
+        product->bias = mm_matrix_dense(MM_FLOAT32, 1, 17, bias);
+    product->transpose_addend = index == 3;
+    plan_job(&tests[index]);
+    return jobs[index];
+}
+
+/* Products with and without an epilogue share a launch, which reads addends and biases in host memory. */
+static void epilogues_share_a_launch(void **state) {
+    for (unsigned index = 0; index < COUNT(addend); index++)
+        addend[index] = (float)(index % 7) - 3.0F;
+    for (unsigned index = 0; index < COUNT(bias); index++)
+        bias[index] = (float)(index % 5) - 2.0F;
+    for (unsigned index = 0; index < 4; index++)
+        assert_int_not_equal(add_terms(index, index)->work.batch_key, 0);
+    make(4, &ours, 17, 3, 17);
+    for (unsigned index = 0; index < 5; index++)
+        assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
+    run(0, jobs, 5);
+    for (unsigned index = 0; index < 5; index++) {
+        expect_product(&tests[index]);
+        assert_int_equal(jobs[index]->outcome.uploaded_bytes, 2 * 17 * 3 * sizeof(float));
+    }
+    assert_int_equal(fake_cuda.batches, 1);
+}
+
+/* What an addend is like that a batch cannot read. */
+static void terms_that_a_batch_cannot_read(void **state) {
+    struct mm_job *job = add_terms(0, 3);
+    job->product.addend.ld++;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* it is not dense */
+    job = add_terms(0, 3);
+    job->product.bias.data = (char *)bias + 1;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* it begins within an element */
+    job = add_terms(0, 1);
+    job->sources[MM_OPERAND_ADDEND] = (struct mm_source){MM_SOURCE_UNIFORM, 1, 0, NULL};
+    plan_job(&tests[0]);
+    assert_int_not_equal(job->work.batch_key, 0);
+    job->product.c.dtype = job->product.addend.dtype = MM_FLOAT16;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* batches generate numbers of A's type */
+}
+
 static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
                                  struct mm_error *error) {
     static const char kernel; /* stands for a kernel that computes nothing */
@@ -281,5 +335,6 @@ static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
 RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
                   a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
                   jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
+                  epilogues_share_a_launch, terms_that_a_batch_cannot_read,
                   what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins,
                   a_neighbour_that_does_not_fit_fails_alone)
