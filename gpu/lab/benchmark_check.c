@@ -1,8 +1,8 @@
 /* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
  * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
- * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h,
- * and so is a product with an epilogue. verify.h cannot check an activation, so sample.h does.
- * A transposition is compared bit for bit. */
+ * client's operands may be infinite or overflow integers, so gpu/check/verify.h checks their product. It also
+ * checks a product with an epilogue, but no activation. With an activation, a sample of C is compared with
+ * exact elements. A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>

@@ -345,7 +345,7 @@ class Product:
             body.append(bytes_of(array))
         types = [term.dtype for term in terms.values() if not isinstance(term, Stored)]
         if types and "result_dtype" not in query:
-            query["result_dtype"] = _RESULTS.get(dtype.name, dtype.name) if dtype else np.result_type(*types).name
+            query["result_dtype"] = _RESULTS.get(query["dtype"], query["dtype"]) if arrays else np.result_type(*types).name
         for name, term in terms.items():
             if isinstance(term, Stored):
                 query[f"{name}_from"] = term.name

@@ -214,21 +214,20 @@ static void wrong_results_of_given_operands_are_found(void **state) {
 
 static struct mm_benchmark_request product_with_epilogue(enum mm_dtype dtype, enum mm_dtype c_dtype,
                                                          enum mm_activation activation) {
-    struct mm_benchmark_request request = lab_product(33, 37, 65, 1, "naive no_corner nothing naive");
+    struct mm_benchmark_request request = lab_product(33, 37, 65, 1, "naive no_corner no_bias naive");
     const enum mm_dtype sum = mm_dtype_sum(dtype);
     request.dtype = dtype;
     request.c_dtype = c_dtype;
     request.transpose_a = activation % 2 == 1;
     request.transpose_b = !request.transpose_a;
     request.epilogue = (struct mm_epilogue){
-        .is_set = true, .activation = activation, .alpha = mm_scale_of(sum, -2), .beta = mm_scale_of(sum, 3)};
+        .is_set = true, .activation = activation, .alpha = mm_scale_of(sum, 2), .beta = mm_scale_of(sum, -3)};
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         request.sources[index] = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = index};
     return request;
 }
 
-/* In a product of integers only relu is an activation. Half of the elements of relu may be 0, and an element
- * that is not written may be one of them. */
+/* In a product of integers only relu is an activation. A missing bias may be within the bounds of float8. */
 static void wrong_results_of_epilogues_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++)
@@ -241,7 +240,8 @@ static void wrong_results_of_epilogues_are_found(void **state) {
                 for (size_t row = 0; row < 4; row++) {
                     assert_int_equal(rows[row].error.status, MM_OK);
                     assert_int_equal(isnan(rows[row].relative_error), activation != MM_ACTIVATION_NONE);
-                    assert_int_equal(rows[row].max_error > 1.0, row == 1 || row == 2);
+                    if (row != 2 || mm_dtype_bytes(dtype) > 1 || !mm_dtype_is_float(dtype))
+                        assert_int_equal(rows[row].max_error > 1.0, row == 1 || row == 2);
                 }
             }
 }

@@ -33,6 +33,13 @@ LAUNCH(drop_slab) {
     return multiply(&less, lane, error);
 }
 
+/* Ignores the bias. */
+LAUNCH(drop_bias) {
+    struct mm_product less = *product;
+    less.bias.rows = 0;
+    return multiply(&less, lane, error);
+}
+
 /* Leaves a tile of 16×16 in the middle of C unwritten. */
 LAUNCH(drop_tile) {
     const size_t first = product->m / 2 * product->c.ld + product->n / 2;
@@ -105,6 +112,7 @@ static const struct mm_variant variants[] = {
     {MATMUL("no_corner", drop_corner)},
     {MATMUL("no_slab", drop_slab)},
     {MATMUL("no_tile", drop_tile)},
+    {MATMUL("no_bias", drop_bias)},
     {MATMUL("nothing", do_nothing)},
     {MATMUL("refuses", refuse)},
     {MATMUL("loses_device", lose_device)},
