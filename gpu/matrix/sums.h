@@ -47,11 +47,9 @@ MM_HOST_AND_DEVICE void mm_store_uint64_t(enum mm_dtype dtype, void *elements, s
     struct mm_unaligned_##TYPE {                                                                             \
         TYPE element;                                                                                        \
     } __attribute__((packed, may_alias));
-
-MM_UNALIGNED(float)
-MM_UNALIGNED(double)
-MM_UNALIGNED(mm_float16)
-MM_UNALIGNED(mm_bfloat16)
+#define X(constant, name, type, ...) MM_UNALIGNED(type)
+MM_DTYPE_TABLE(X)
+#undef X
 MM_UNALIGNED(uint32_t)
 MM_UNALIGNED(uint64_t)
 
