@@ -91,8 +91,8 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. Different values from two
- * operands are found later, when the whole product is checked. */
+/* Sets a dimension from an operand. Fails with MM_BAD_SHAPE if the client gave another value. If two operands
+ * have different values, the check of the whole product fails later. */
 static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
                                        enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -124,7 +124,7 @@ static enum mm_status set_dimensions(struct mm_operands *operands, const struct 
                : status;
 }
 
-/* Sets an operand's shape. MM_BAD_SHAPE if the shape parameter has another value. */
+/* Sets an operand's shape. Fails with MM_BAD_SHAPE if the shape parameter has another value. */
 static enum mm_status set_shape(const struct mm_operands *operands, struct mm_operand *operand,
                                 const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;

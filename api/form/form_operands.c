@@ -63,7 +63,7 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     if (status != MM_OK)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
-    /* A stored operand of another type is then an error. */
+    /* dtype now counts as set, so a stored operand of another type is an error. */
     into->parameters.derived |= mm_parameter_bit(&into->parameters, into->dtype_name);
     return into->kind->resolve(into, error);
 }
@@ -154,8 +154,8 @@ static enum mm_status check_length(const struct mm_form_operand *operand, size_t
     return MM_BAD_REQUEST;
 }
 
-/* Returns the elements, aligned to `alignment`. If they are not aligned yet, moves them down over the end of
- * their file's header. */
+/* Returns the elements, aligned to `alignment`. Unaligned elements are moved down, over the end of the file's
+ * header. */
 static void *align_elements(const struct mm_form_operand *operand, char *body, size_t bytes,
                             size_t alignment) {
     char *data = body + operand->elements;

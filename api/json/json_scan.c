@@ -1,6 +1,6 @@
 /* Turns the tokens of a JSON request into operands and elements; json_parameter.c reads the other members. A
- * syntax error ends the scan. After another fault the scan continues, because a later syntax error would be
- * reported instead. */
+ * syntax error ends the scan. After any other fault the scan continues, because a syntax error later in the
+ * body must be reported instead. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -47,7 +47,7 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If an array becomes longer than the limit on dimensions, frees the store. The scan then only checks
+/* Drops the store if an array becomes longer than the limit on dimensions. The scan then only checks
  * elements. */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
@@ -58,7 +58,7 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Stores one element, for example "NaN", which store_numbers cannot read. */
+/* Stores one element that store_numbers cannot read, such as "NaN". */
 static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const enum mm_dtype dtype = scan->operand->dtype;
@@ -122,7 +122,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* Records a fault in the operand's shape, unless it already has one. `count` indices lead to the fault. */
+/* Records the operand's first fault, and ignores later faults. `count` indices lead to the fault. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -148,7 +148,7 @@ static void begin_array(struct mm_json_scan *scan) {
     scan->counts[scan->level++] = 0;
 }
 
-/* Ends the innermost array. The first array that ends at its depth sets the dimension. */
+/* Ends the innermost array. The first array that ends at a depth sets the dimension of that depth. */
 static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
     const unsigned level = scan->level--;
@@ -166,7 +166,7 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first innermost array was empty. end_array then reports any later one that has elements. */
+/* Whether the first innermost array was empty. end_array then reports later arrays that are not empty. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;

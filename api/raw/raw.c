@@ -73,7 +73,7 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
                : "";
 }
 
-/* Adds the sizes without checking overflow, because kind->sizes has checked the limits of all operands
+/* The sum of the sizes cannot overflow, because kind->sizes has checked the limits of all operands
  * together. */
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,

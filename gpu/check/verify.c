@@ -8,7 +8,7 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
-/* Numbers in a step of mm_verify_prepare, which takes at most a few milliseconds. */
+/* Numbers that one call of mm_verify_prepare adds. A call takes at most a few milliseconds. */
 enum { STEP_NUMBERS = 1 << 17 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)
@@ -18,11 +18,13 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-/* The matrix whose rows are summed. The last sum of a row is defined differently for each matrix. */
+/* The matrix whose rows are summed. The last sum of a row is defined differently for each matrix. The addend
+ * and the bias are summed as B. */
 enum part { OF_A, OF_B, OF_C };
 
-/* The factors of the elements of a row of op(X). Factor i for vector v is at v·length + i. For B and C the
- * factors are the vectors x. For A they are the sums of B, and the last ones are norms. */
+/* The factors by which the elements of a row of op(X) are multiplied. Element i and vector v have the factor
+ * at v·length + i. The factors for B and C are the vectors x. The factors for A are the sums of B, and then
+ * the norms of B's rows. */
 struct factors {
     enum part part;
     const void *numbers;
@@ -33,13 +35,13 @@ struct factors {
  * line is a row of op(X). Sum s of line l is at s·lines + l. */
 struct kind {
     size_t vectors;
-    size_t sums; /* sums of each line */
+    size_t sums;
 
-    /* Stores the sums of a stored row, which is line `line`. */
+    /* For an operand that is not stored transposed: computes all sums of one line. */
     void (*sum_row)(const void *row, const struct factors *by, void *sums, size_t lines, size_t line);
 
-    /* Adds a row of a transposed operand to the sums of all lines. Each element is multiplied by factor
-     * `depth`. */
+    /* For an operand that is stored transposed: adds a stored row to the sums of all lines. The stored row
+     * has element `depth` of each line. */
     void (*add_row)(const void *row, const struct factors *by, size_t depth, void *sums, size_t lines);
 
     void (*make_vectors)(void *x, size_t length, uint64_t seed);
@@ -57,7 +59,8 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* Returns what an element adds to the last sum: for A its absolute value times the norm, else its square. */
+/* Returns what an element adds to the last sum of a row. For A this is the absolute value times the norm of
+ * B's row, and for B and C the square. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }
@@ -100,8 +103,8 @@ static const struct kind real = {VECTORS, SUMS, sum_real_row, add_real_row, make
 
 /* --- sums of float64s, in twice the precision ---------------------------------------------------------- */
 
-/* Adds an element to sums that are `step` apart. Products with signs need no low part, because they are
- * exact. */
+/* Adds an element to the sums of a row, which are `step` apart. For B and C the factors are 1 and -1, so the
+ * products are exact and need no low part. */
 static void add_precisely(double element, const struct factors *by, size_t index, double *sums, size_t step) {
     const double *vectors = (const double *)by->numbers + index;
     for (unsigned v = 0; v < VECTORS; v++) {
@@ -188,27 +191,38 @@ static const struct kind *kind_of(enum mm_dtype dtype) {
 }
 
 static size_t longest_row(const struct mm_product *product) {
-    const size_t a_or_b = product->a.cols > product->b.cols ? product->a.cols : product->b.cols;
-    return a_or_b > product->c.cols ? a_or_b : product->c.cols;
+    size_t longest = product->c.cols;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const size_t length = mm_product_operand(product, index)->cols;
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+/* Returns how many rows of the addend and of the bias have sums. */
+static size_t count_term_rows(const struct mm_product *product) {
+    return (product->addend.rows > 0 ? product->m : 0) + (product->bias.rows > 0 ? 1 : 0);
 }
 
 size_t mm_verify_bytes(const struct mm_product *product) {
     const struct kind *kind = kind_of(product->a.dtype);
-    return (kind->vectors * product->n + kind->sums * (product->k + product->m + 1) + longest_row(product)) *
+    const size_t rows = product->k + product->m + 1 + count_term_rows(product);
+    return (kind->vectors * product->n + kind->sums * rows + longest_row(product)) *
            NUMBER_BYTES; /* products of a stack use the memory in turn */
 }
 
-/* Converts a stored row to float64, or to words of 64 bits by sign extension. */
+/* Converts a stored row to float64, or to words of 64 bits by sign extension. The addend and the bias may
+ * begin at any address. */
 static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     const bool is_real = mm_dtype_is_float(x->dtype);
     switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant: {                                                                                         \
-        const type *from = (const type *)x->data + row * x->ld;                                              \
+        const size_t first = row * x->ld;                                                                    \
         for (size_t col = 0; is_real && col < x->cols; col++)                                                \
-            ((double *)wide)[col] = (double)value(from[col]);                                                \
+            ((double *)wide)[col] = (double)value(MM_READ(type, x->data, first + col));                      \
         for (size_t col = 0; !is_real && col < x->cols; col++)                                               \
-            ((uint64_t *)wide)[col] = (uint64_t)(int64_t)value(from[col]);                                   \
+            ((uint64_t *)wide)[col] = (uint64_t)(int64_t)value(MM_READ(type, x->data, first + col));         \
         break;                                                                                               \
     }
         MM_DTYPE_TABLE(X)
@@ -218,14 +232,16 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     }
 }
 
-/* The parts of the check's memory: the vectors, the sums of B, of A and of one row of C, and one converted
- * row. */
+/* The parts of the check's memory: the vectors, the sums of B, of A, of one row of C, of the addend and of
+ * the bias, and one converted row. */
 struct parts {
     const struct kind *kind;
     char *x;
     char *of_b;
     char *of_a;
     char *of_c;
+    char *of_addend;
+    char *of_bias;
     char *wide;
 };
 
@@ -234,7 +250,10 @@ static struct parts cut(const struct mm_product *product, void *memory) {
     parts.of_b = parts.x + parts.kind->vectors * product->n * NUMBER_BYTES;
     parts.of_a = parts.of_b + parts.kind->sums * product->k * NUMBER_BYTES;
     parts.of_c = parts.of_a + parts.kind->sums * product->m * NUMBER_BYTES;
-    parts.wide = parts.of_c + parts.kind->sums * NUMBER_BYTES;
+    parts.of_addend = parts.of_c + parts.kind->sums * NUMBER_BYTES;
+    parts.of_bias =
+        parts.of_addend + (product->addend.rows > 0 ? parts.kind->sums * product->m * NUMBER_BYTES : 0);
+    parts.wide = parts.of_c + parts.kind->sums * (1 + count_term_rows(product)) * NUMBER_BYTES;
     return parts;
 }
 
@@ -254,57 +273,107 @@ static void multiply(const struct parts *parts, const struct mm_matrix *x, bool 
     }
 }
 
-static void sum_b(const struct mm_product *product, const struct parts *parts, size_t first, size_t count) {
-    const struct factors by = {OF_B, parts->x, product->n};
-    multiply(parts, &product->b, product->transpose_b, &by, parts->of_b, first, count);
-    if (first + count == product->b.rows && parts->kind->make_norms != NULL)
-        parts->kind->make_norms(parts->of_b, product->k);
-}
-
-static void sum_a(const struct mm_product *product, const struct parts *parts, size_t first, size_t count) {
-    const struct factors by = {OF_A, parts->of_b, product->k};
-    multiply(parts, &product->a, product->transpose_a, &by, parts->of_a, first, count);
-}
-
-static void check_real(const struct kind *kind, const struct mm_product *product,
-                       const struct mm_verify_bounds *bounds, size_t row, const double *of_c,
-                       const double *of_a, struct mm_verification *verification) {
-    const size_t m = product->m, last = kind->sums - 1;
-    struct mm_verify_sums sums = {0};
-    for (unsigned v = 0; v < VECTORS; v++) {
-        double difference = of_c[v] - of_a[v * m + row];
-        if (kind == &precise)
-            difference += of_c[VECTORS + v] - of_a[(VECTORS + v) * m + row];
-        mm_verify_add(&sums, difference, of_a[v * m + row]);
+/* Adds `count` stored rows of an operand, beginning with row `first`, to its sums. If k is 0 because alpha is
+ * 0, A and B are not read. */
+static void sum_operand(const struct mm_product *product, const struct parts *parts,
+                        enum mm_operand_index index, size_t first, size_t count) {
+    const struct kind *kind = parts->kind;
+    const struct mm_matrix *x = mm_product_operand(product, index);
+    const struct factors by_x = {OF_B, parts->x, product->n}, by_b = {OF_A, parts->of_b, product->k};
+    const bool is_last = first + count == x->rows && kind->make_norms != NULL;
+    switch (index) {
+    case MM_OPERAND_A:
+        if (product->k > 0)
+            multiply(parts, x, product->transpose_a, &by_b, parts->of_a, first, count);
+        else
+            memset(parts->of_a, 0, kind->sums * product->m * NUMBER_BYTES);
+        break;
+    case MM_OPERAND_B:
+        if (product->k > 0)
+            multiply(parts, x, product->transpose_b, &by_x, parts->of_b, first, count);
+        if (is_last)
+            kind->make_norms(parts->of_b, product->k);
+        break;
+    case MM_OPERAND_ADDEND:
+        multiply(parts, x, product->transpose_addend, &by_x, parts->of_addend, first, count);
+        if (is_last)
+            kind->make_norms(parts->of_addend, product->m);
+        break;
+    default: /* MM_OPERAND_BIAS */
+        multiply(parts, x, false, &by_x, parts->of_bias, first, count);
+        if (is_last)
+            kind->make_norms(parts->of_bias, 1);
+        break;
     }
-    mm_verify_row(verification, bounds, row, &sums, of_a[last * m + row], of_c[last]);
 }
 
-static void check_words(const struct mm_product *product, size_t row, const uint64_t *of_c,
-                        const uint64_t *of_a, struct mm_verification *verification) {
+/* The order of the sums: those of A need those of B. */
+static const enum mm_operand_index in_order[] = {MM_OPERAND_B, MM_OPERAND_A, MM_OPERAND_ADDEND,
+                                                 MM_OPERAND_BIAS};
+
+/* Copies the sums of a line. */
+static void pick(const struct kind *kind, const void *sums, size_t lines, size_t line, double *own) {
+    for (size_t s = 0; s < kind->sums; s++)
+        own[s] = ((const double *)sums)[s * lines + line];
+}
+
+static void check_real(const struct parts *parts, const struct mm_product *product,
+                       const struct mm_verify_bounds *bounds, size_t row,
+                       struct mm_verification *verification) {
+    const struct kind *kind = parts->kind;
+    const size_t last = kind->sums - 1;
+    double of_c[PRECISE_SUMS], own[PRECISE_SUMS], addend[PRECISE_SUMS] = {0.0}, bias[PRECISE_SUMS] = {0.0};
+    struct mm_verify_sums sums = {0};
+    pick(kind, parts->of_c, 1, 0, of_c);
+    pick(kind, parts->of_a, product->m, row, own);
+    if (product->addend.rows > 0)
+        pick(kind, parts->of_addend, product->m, row, addend);
+    if (product->bias.rows > 0)
+        pick(kind, parts->of_bias, 1, 0, bias);
+    mm_verify_apply(bounds, own, addend, bias, kind == &precise);
+    for (unsigned v = 0; v < VECTORS; v++) {
+        double difference = of_c[v] - own[v];
+        if (kind == &precise)
+            difference += of_c[VECTORS + v] - own[VECTORS + v];
+        mm_verify_add(&sums, difference, own[v]);
+    }
+    mm_verify_row(verification, bounds, row, &sums, own[last], fabs(bounds->beta) * addend[last] + bias[last],
+                  of_c[last]);
+}
+
+static void check_words(const struct parts *parts, const struct mm_product *product,
+                        const struct mm_verify_bounds *bounds, size_t row,
+                        struct mm_verification *verification) {
     const unsigned unused = 64 - 8 * (unsigned)mm_dtype_bytes(product->c.dtype);
+    const uint64_t *of_c = (const void *)parts->of_c, *of_a = (const void *)parts->of_a;
+    const uint64_t *of_addend = (const void *)parts->of_addend, *of_bias = (const void *)parts->of_bias;
     bool is_wrong = false;
-    for (unsigned v = 0; v < WORDS; v++)
-        is_wrong = is_wrong || (of_c[v] - of_a[v * product->m + row]) << unused != 0;
+    for (unsigned v = 0; v < WORDS; v++) {
+        uint64_t sum = bounds->whole_alpha * of_a[v * product->m + row];
+        if (product->addend.rows > 0)
+            sum += bounds->whole_beta * of_addend[v * product->m + row];
+        if (product->bias.rows > 0)
+            sum += of_bias[v];
+        is_wrong = is_wrong || (of_c[v] - sum) << unused != 0;
+    }
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-/* Checks the rows of `c`, which are the rows of C from row `first` on. A and B were already summed. The
- * number of a row in the verification is its number in C plus first_row. */
+/* Checks the rows of `c`, which are the rows of C from row `first` on. The caller has computed the sums of A
+ * and B. Row r of C has the number first_row + r in the verification. */
 static void check_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                        const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
     struct mm_verification rows = {.is_done = false};
     const struct mm_verify_bounds bounds = mm_verify_bounds_of(product, arithmetic);
     const struct factors by = {OF_C, parts->x, product->n};
-    const void *of_c = parts->of_c, *of_a = parts->of_a;
     for (size_t row = 0; row < c->rows; row++) {
         widen(c, row, parts->wide);
         parts->kind->sum_row(parts->wide, &by, parts->of_c, 1, 0);
         if (parts->kind == &words)
-            check_words(product, first + row, of_c, of_a, &rows);
+            check_words(parts, product, &bounds, first + row, &rows);
         else
-            check_real(parts->kind, product, &bounds, first + row, of_c, of_a, &rows);
+            check_real(parts, product, &bounds, first + row, &rows);
     }
     rows.row += first_row;
     if (parts->kind == &words)
@@ -313,35 +382,36 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Checks all rows of one product of a stack, in which the product begins at row first_row. If has_x is set,
- * `memory` contains the vectors from the previous product. If has_b is set, it also contains the sums of B,
- * because both products use one B. */
+/* Checks all rows of one product of a stack. The product begins at row first_row of the stack. If has_x is
+ * set, `memory` already contains the vectors. If has_b is set, `memory` also contains the sums of B, because
+ * the previous product used the same B. */
 static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
                       bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);
     assert(product->m > 0 && product->n > 0);
     if (!has_x)
         parts.kind->make_vectors(parts.x, product->n, verification->seed);
-    if (!has_b)
-        sum_b(product, &parts, 0, product->b.rows);
-    sum_a(product, &parts, 0, product->a.rows);
+    for (unsigned index = has_b; index < MM_OPERANDS_MAX; index++) {
+        const size_t rows = mm_product_operand(product, in_order[index])->rows;
+        if (in_order[index] <= MM_OPERAND_B || rows > 0)
+            sum_operand(product, &parts, in_order[index], 0, rows);
+    }
     check_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
 }
 
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row) {
     const struct parts parts = cut(product, memory);
-    const size_t of_b = product->b.rows, left = of_b + product->a.rows - *row;
-    const bool is_of_b = *row < of_b;
-    const struct mm_matrix *x = is_of_b ? &product->b : &product->a;
-    const size_t count = mm_size_min(is_of_b ? of_b - *row : left, STEP_NUMBERS / x->cols + 1);
-    if (left == 0)
+    size_t first = *row;
+    unsigned index = 0;
+    while (index < MM_OPERANDS_MAX && first >= mm_product_operand(product, in_order[index])->rows)
+        first -= mm_product_operand(product, in_order[index++])->rows;
+    if (index == MM_OPERANDS_MAX)
         return false;
+    const struct mm_matrix *x = mm_product_operand(product, in_order[index]);
+    const size_t count = mm_size_min(x->rows - first, STEP_NUMBERS / x->cols + 1);
     if (*row == 0)
         parts.kind->make_vectors(parts.x, product->n, seed);
-    if (is_of_b)
-        sum_b(product, &parts, *row, count);
-    else
-        sum_a(product, &parts, *row - of_b, count);
+    sum_operand(product, &parts, in_order[index], first, count);
     *row += count;
     return true;
 }

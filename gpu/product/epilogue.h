@@ -38,6 +38,15 @@ union mm_scale mm_scale_of(enum mm_dtype sum, int number);
 /* Whether a factor is this whole number. */
 bool mm_scale_is(enum mm_dtype sum, const union mm_scale *scale, int number);
 
+/* Return a factor of floats as a float64, and a factor of integers modulo 2⁶⁴. */
+static inline double mm_scale_real(enum mm_dtype sum, const union mm_scale *scale) {
+    return sum == MM_FLOAT64 ? scale->of_double : (double)scale->of_float;
+}
+
+static inline uint64_t mm_scale_whole(enum mm_dtype sum, const union mm_scale *scale) {
+    return sum == MM_INT32 ? scale->of_uint32_t : scale->of_uint64_t;
+}
+
 /* The factors and the activation. All zeros, apart from padding: the product has no epilogue. */
 struct mm_epilogue {
     bool is_set; /* false: D is the sums, and the other members do not count */

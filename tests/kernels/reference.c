@@ -13,7 +13,7 @@
 /* Larger products are sampled, because computing all elements takes too long. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-/* Sums of adjacent elements of a row. Each array has one member of struct expected. */
+/* Sums for adjacent elements in a row of C. There is one array for each number in struct expected. */
 struct sums {
     double *sum;
     double *low;
@@ -97,7 +97,7 @@ static void sample(struct reference *reference, const struct operands *operands,
     }
 }
 
-/* Shared by the threads that compute all elements. Each thread repeatedly computes the next row. */
+/* The threads that compute all elements share this. Each thread repeatedly computes the next row. */
 struct whole {
     const struct operands *operands;
     struct expected *expected;
@@ -136,7 +136,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
     unsigned started = 0;
-    /* If a thread cannot be started, the others compute its rows. */
+    /* If a thread cannot be started, other threads compute its rows. */
     while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
         started++;
     make_rows(&whole);
@@ -162,9 +162,8 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-/* Tensor cores lose more accuracy with float8, because they add 33 addends truncated at 2^-13 of the largest.
- * They do this four times before the sum is added in float32. Other types are only truncated instead of
- * rounded. */
+/* With float8, tensor cores lose more accuracy: four times they truncate 33 addends at 2^-13 of the largest,
+ * before they add the sum in float32. With other types they truncate sums instead of rounding them. */
 static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
     const double v = 0x1p-11; /* relative error of rounding to tf32 */
     const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
@@ -188,13 +187,14 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        /* Half a rounding step above the largest number. */
+        /* Rounds to infinity, because it is half a rounding step above the largest number. */
         arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit));
     }
     return arithmetic;
 }
 
-/* Returns whether the sums of the products with the sign of `sum` may overflow. */
+/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative products.
+ */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
@@ -264,10 +264,6 @@ static long double activate(enum mm_activation activation, long double x) {
     }
 }
 
-static double scale_of(enum mm_dtype sum, const union mm_scale *scale) {
-    return sum == MM_FLOAT64 ? scale->of_double : (double)scale->of_float;
-}
-
 /* Adds a term. Each operation rounds once, in the type of the sums. */
 static void add_term(double factor, const struct operand *operand, size_t index, long double *x,
                      double *magnitude) {
@@ -284,7 +280,7 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
     const struct mm_epilogue *epilogue = &one->epilogue;
     const enum mm_dtype sum_dtype = mm_dtype_sum(one->dtype);
     const struct mm_precision sum = mm_dtype_precision(sum_dtype);
-    const double alpha = scale_of(sum_dtype, &epilogue->alpha);
+    const double alpha = mm_scale_real(sum_dtype, &epilogue->alpha);
     long double x = 0.0L;
     double magnitude = 0.0;
     if (alpha != 0.0) {
@@ -297,8 +293,8 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
         expected->magnitude = 0.0;
     }
     expected->scale = 1.0;
-    add_term(scale_of(sum_dtype, &epilogue->beta), &one->addend, expected->row * one->shape.n + expected->col,
-             &x, &magnitude);
+    add_term(mm_scale_real(sum_dtype, &epilogue->beta), &one->addend,
+             expected->row * one->shape.n + expected->col, &x, &magnitude);
     add_term(1.0, &one->bias, expected->col, &x, &magnitude);
     expected->growth = fabs(alpha);
     expected->extra = 4.0 * sum.unit * magnitude + sum.least;
@@ -314,15 +310,14 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
 
 static void finish_whole(const struct one_case *one, struct expected *expected) {
     const struct mm_epilogue *epilogue = &one->epilogue;
-    const bool is_narrow = mm_dtype_sum(one->dtype) == MM_INT32;
-    const uint64_t alpha = is_narrow ? epilogue->alpha.of_uint32_t : epilogue->alpha.of_uint64_t;
-    const uint64_t beta = is_narrow ? epilogue->beta.of_uint32_t : epilogue->beta.of_uint64_t;
+    const enum mm_dtype sum = mm_dtype_sum(one->dtype);
+    const uint64_t alpha = mm_scale_whole(sum, &epilogue->alpha), beta = mm_scale_whole(sum, &epilogue->beta);
     expected->whole *= alpha;
     if (one->addend.numbers != NULL)
         expected->whole += beta * one->addend.numbers[expected->row * one->shape.n + expected->col].whole;
     if (one->bias.numbers != NULL)
         expected->whole += one->bias.numbers[expected->col].whole;
-    const bool is_negative = (is_narrow ? expected->whole >> 31 & 1 : expected->whole >> 63) != 0;
+    const bool is_negative = (expected->whole >> (8 * mm_dtype_bytes(sum) - 1) & 1) != 0;
     if (epilogue->activation == MM_ACTIVATION_RELU && is_negative)
         expected->whole = 0;
     expected->sum = mm_dtype_get(one->c_dtype, &expected->whole, 0);

@@ -1,4 +1,4 @@
-/* Tests the decoding of JSON bodies: which are accepted, and the errors of the others. */
+/* Tests the decoding of JSON bodies: which bodies are accepted, and the errors of rejected bodies. */
 #include "api/call.h"
 #include "api/codec.h"
 #include "api/json/json_array.h"
@@ -94,7 +94,7 @@ static const struct {
     {"{`a`: [[255, 0, -0]], `dtype`: `uint8`}", "[[255,0,0]]"},
     {"{`a`: [[true, false, 1, 0, 1.0]], `dtype`: `bool`}", "[[1,0,1,0,1]]"},
     {"{`dtype`: `bool`, `a`: [[true, false], [0, 1]]}", "[[1,0],[0,1]]"},
-    /* A timeout has no upper limit, not even the 64 bits of an integer element. */
+    /* A timeout may exceed 64 bits, even if the elements are integers. */
     {"{`timeout_ms`: 18446744073709551616, `a`: [[1, 7]], `dtype`: `int64`}", "[[1,7]]"},
     {"{`a`: [[1, 7]], `dtype`: `int32`, `timeout_ms`: 9223372036854775808}", "[[1,7]]"},
     {"{`dtype`: `int64`, `timeout_ms`: 99999999999999999999999999999999999999999, `a`: [[1, 7]]}", "[[1,7]]"},
@@ -129,9 +129,9 @@ static void test_valid(void **state) {
 
 struct refused {
     const char *body, *field;
-    unsigned line, column; /* position of the error; line 0 for none, column 0 for any */
+    unsigned line, column; /* position of the error; line 0 for no position, column 0 for any column */
     const char *detail;    /* text that error.detail must contain */
-    enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
+    enum mm_status status; /* expected status; if omitted, MM_BAD_REQUEST */
 };
 
 static const struct refused products[] = {

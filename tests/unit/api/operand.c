@@ -48,7 +48,7 @@ static void sources(void **state) {
 static const struct {
     const char *given, *a, *b;
     enum mm_status status;
-    const char *a_shape, *b_shape; /* or the field of the error and "" */
+    const char *a_shape, *b_shape; /* expected shapes; or the error's field and "" */
 } shapes[] = {
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4", "", "", MM_OK, "2×3", "3×4"},
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4|transpose_a=1|transpose_b=1", "", "", MM_OK, "3×2",
@@ -147,7 +147,7 @@ static void shapes_of_made_operands(void **state) {
 }
 
 /* Only the CPU needs host memory for a generated operand. A GPU generates operands in its own memory. */
-static void memory_of_the_host(void **state) {
+static void host_memory_of_generated_operands(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);

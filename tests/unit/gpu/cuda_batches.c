@@ -74,7 +74,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
 }
 
 /* Products may share a launch if they have the same key, which is not 0. */
-static void keys_tell_who_goes_together(void **state) {
+static void keys_say_which_jobs_may_share_a_launch(void **state) {
     const uint64_t key = key_of(&ours, NOTHING);
     assert_int_not_equal(key, 0);
     for (enum change change = ODD_DEPTH; change < CHANGES; change++) {
@@ -96,8 +96,8 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* A tall and a wide product may not share a launch, because its grid would be both tall and wide. */
-static void those_of_other_outlines_have_another_key(void **state) {
+/* A tall and a wide product may not share a launch, because the grid would be both tall and wide. */
+static void other_outlines_have_other_keys(void **state) {
     static const struct {
         size_t m[2], n[2];
         bool same;
@@ -153,7 +153,7 @@ static void run_batch(const struct batch *batch, bool turns) {
                 fake_cuda.grid.z == SHAPES);
 }
 
-static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
+static void batch_is_one_launch(void **state) {
     for (size_t which = 0; which < 2 * COUNT(batches); which++) {
         reset(state);
         run_batch(&batches[which / 2], which % 2 != 0);
@@ -183,6 +183,60 @@ static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
     assert_int_equal(fake_cuda.batches, 1);
 }
 
+static float addend[17 * 17 + 1], bias[17];
+
+/* Gives a product of 17×3 by 3×17 an epilogue: bit 0 of `terms` is the addend, bit 1 the bias. */
+static struct mm_job *add_terms(unsigned index, unsigned terms) {
+    struct mm_product *product = make(index, &ours, 17, 3, 17);
+    product->epilogue = (struct mm_epilogue){
+        true, MM_ACTIVATION_RELU, {.of_float = 2.0F + (float)index}, {.of_float = -1.0F}};
+    if (terms & 1)
+        product->addend = mm_matrix_dense(MM_FLOAT32, 17, 17, addend);
+    if (terms & 2)
+        product->bias = mm_matrix_dense(MM_FLOAT32, 1, 17, bias);
+    product->transpose_addend = index == 3;
+    plan_job(&tests[index]);
+    return jobs[index];
+}
+
+/* Products with and without an epilogue share a launch, which reads addends and biases in host memory. */
+static void epilogues_share_a_launch(void **state) {
+    for (unsigned index = 0; index < COUNT(addend); index++)
+        addend[index] = (float)(index % 7) - 3.0F;
+    for (unsigned index = 0; index < COUNT(bias); index++)
+        bias[index] = (float)(index % 5) - 2.0F;
+    for (unsigned index = 0; index < 4; index++)
+        assert_int_not_equal(add_terms(index, index)->work.batch_key, 0);
+    make(4, &ours, 17, 3, 17);
+    for (unsigned index = 0; index < 5; index++)
+        assert_int_equal(jobs[index]->work.batch_key, jobs[0]->work.batch_key);
+    run(0, jobs, 5);
+    for (unsigned index = 0; index < 5; index++) {
+        expect_product(&tests[index]);
+        assert_int_equal(jobs[index]->outcome.uploaded_bytes, 2 * 17 * 3 * sizeof(float));
+    }
+    assert_int_equal(fake_cuda.batches, 1);
+}
+
+/* What an addend is like that a batch cannot read. */
+static void terms_that_a_batch_cannot_read(void **state) {
+    struct mm_job *job = add_terms(0, 3);
+    job->product.addend.ld++;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* it is not dense */
+    job = add_terms(0, 3);
+    job->product.bias.data = (char *)bias + 1;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* it begins within an element */
+    job = add_terms(0, 1);
+    job->sources[MM_OPERAND_ADDEND] = (struct mm_source){MM_SOURCE_UNIFORM, 1, 0, NULL};
+    plan_job(&tests[0]);
+    assert_int_not_equal(job->work.batch_key, 0);
+    job->product.c.dtype = job->product.addend.dtype = MM_FLOAT16;
+    plan_job(&tests[0]);
+    assert_int_equal(job->work.batch_key, 0); /* batches generate numbers of A's type */
+}
+
 static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
                                  struct mm_error *error) {
     static const char kernel; /* stands for a kernel that computes nothing */
@@ -207,7 +261,7 @@ static void operands_of_odd_bytes_are_gathered(void **state) {
     assert_int_equal(jobs[0]->outcome.uploaded_bytes, 51 + 51);
 }
 
-static void what_may_go_together_goes_so_alone(void **state) {
+static void single_job_runs_as_a_batch_of_one(void **state) {
     make(0, &ours, 5, 5, 5);
     run(0, jobs, 1);
     expect_product(&tests[0]);
@@ -225,7 +279,7 @@ static enum mm_status plan_splits(const struct mm_product *product, struct mm_pl
 }
 
 /* There is memory for only one of two jobs. The first begins, and the second must not seem to have begun. */
-static void of_a_batch_without_memory_the_first_begins(void **state) {
+static void without_memory_for_a_batch_the_first_job_begins(void **state) {
     static const struct mm_variant split = {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
@@ -241,8 +295,8 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte too much. Jobs that failed together are begun again one by one. */
-static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
+/* The job with the large k needs one byte too many. Jobs that failed together begin again one by one. */
+static void job_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
                                        {LARGE_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
@@ -278,8 +332,9 @@ static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
-                  a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
+RUN_TESTS_BETWEEN(reset, drop, keys_say_which_jobs_may_share_a_launch, other_outlines_have_other_keys,
+                  batch_is_one_launch, a_full_batch_is_launched,
                   jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
+                  epilogues_share_a_launch, terms_that_a_batch_cannot_read,
                   what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins,
                   a_neighbour_that_does_not_fit_fails_alone)

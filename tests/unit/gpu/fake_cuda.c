@@ -1,6 +1,5 @@
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
-#include "gpu/matrix/sums.h"
 #include "tests/unit/unit.h"
 
 struct fake_cuda fake_cuda;
@@ -24,11 +23,11 @@ cudaError_t cudaGetLastError(void) {
 }
 
 const char *cudaGetErrorString(cudaError_t code) {
-    return "as told";
+    return "simulated error";
 }
 
 const char *cudaGetErrorName(cudaError_t code) {
-    return "told";
+    return "simulated";
 }
 
 /* Each allocation begins with its size. */
@@ -242,32 +241,48 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmet
     return MM_OK;
 }
 
-static void compute(const float *a, const float *b, void *c, enum mm_dtype c_dtype, const size_t *sizes,
-                    const size_t *steps) {
-    for (size_t row = 0; row < sizes[0]; row++) {
-        for (size_t col = 0; col < sizes[1]; col++) {
+void fake_compute(const struct mm_product *product, bool transposes) {
+    const float *a = product->a.data, *b = product->b.data;
+    const size_t row_step = transposes ? 1 : product->a.ld, col_step = transposes ? product->a.ld : 1;
+    for (size_t row = 0; row < product->m; row++) {
+        for (size_t col = 0; col < product->n; col++) {
             float sum = 0.0F;
-            for (size_t i = 0; i < sizes[2]; i++)
-                sum += a[row * steps[0] + i * steps[1]] * b[i * steps[2] + col];
-            mm_store_float(c_dtype, c, row * steps[3] + col, sum);
+            for (size_t i = 0; i < product->k; i++)
+                sum += a[row * row_step + i * col_step] * b[i * product->b.ld + col];
+            mm_store_c_float(product, row, col, sum);
         }
     }
 }
 
-void fake_compute(const struct mm_product *product, bool transposes) {
-    const size_t sizes[] = {product->m, product->n, product->k};
-    const size_t steps[] = {transposes ? 1 : product->a.ld, transposes ? product->a.ld : 1, product->b.ld,
-                            product->c.ld};
-    compute(product->a.data, product->b.data, product->c.data, product->c.dtype, sizes, steps);
+/* Returns an operand of an item. Kernels read no data of an absent operand. */
+static struct mm_matrix item_matrix(enum mm_dtype dtype, size_t rows, size_t cols, const void *data) {
+    union {
+        const void *constant;
+        void *data;
+    } address = {data};
+    return mm_matrix_dense(dtype, rows, cols, address.data);
 }
 
 static void compute_items(const struct mm_cuda_items *items, unsigned count, bool transposes) {
     for (unsigned index = 0; index < count; index++) {
         const struct mm_cuda_item *item = &items->items[index];
-        const size_t sizes[] = {item->m, item->n, item->k};
+        const enum mm_dtype c_dtype = (enum mm_dtype)item->c_dtype;
+        const bool turned = item->transpose_addend;
+        const struct mm_product product = {
+            .m = item->m,
+            .n = item->n,
+            .k = item->k,
+            .a = item_matrix(MM_FLOAT32, transposes ? item->k : item->m, transposes ? item->m : item->k,
+                             item->a),
+            .b = item_matrix(MM_FLOAT32, item->k, item->n, item->b),
+            .c = mm_matrix_dense(c_dtype, item->m, item->n, item->c),
+            .addend = item_matrix(c_dtype, item->has_addend ? (turned ? item->n : item->m) : 0,
+                                  turned ? item->m : item->n, item->addend),
+            .bias = item_matrix(c_dtype, item->has_bias, item->n, item->bias),
+            .epilogue = {item->has_epilogue, (enum mm_activation)item->activation, item->alpha, item->beta},
+            .transpose_addend = turned};
         assert_int_equal(item->split_depth, item->k < 2 ? item->k : fake_split_depth(item->k));
-        const size_t steps[] = {transposes ? 1 : item->k, transposes ? item->m : 1, item->n, item->n};
-        compute(item->a, item->b, item->c, item->c_dtype, sizes, steps);
+        fake_compute(&product, transposes);
     }
 }
 

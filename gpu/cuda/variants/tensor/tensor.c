@@ -1,14 +1,14 @@
-/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` rounds
- * float32 to tf32 first, which has 11 significant bits.
+/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` first
+ * rounds float32 to tf32, which has 11 significant bits.
  *
  * The instruction, wgmma, reads both operands from shared memory. Blocks compute tiles of C (product.cuh).
  * way.c chooses the size of the tiles, from 64×64 to 256×256 for two blocks, and whether several blocks share
  * a tile.
  *
- * TMA, the copy engine, loads boxes of a matrix into shared memory. It needs matrices and rows that begin at
+ * TMA, the copy engine, loads boxes of a matrix into shared memory. TMA needs matrices and rows that begin at
  * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
- * and other types only K-major, so their MN-major operands are transposed first. The copy of a stored operand
- * is kept from its second product on. float64 needs no copies, because float64.cu uses another instruction.
+ * and other types only K-major, so their MN-major operands are transposed first. From a stored operand's
+ * second product on, its copy is kept. float64 needs no copies, because float64.cu uses another instruction.
  *
  * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *
@@ -313,8 +313,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch can compute a whole stack. It cannot if the rows of a transposed copy need padding,
- * because mm_cuda_copy_operand transposes stacks only into dense matrices. */
+/* Whether one launch can compute a whole stack. One launch cannot if the rows of a transposed copy need
+ * padding, because mm_cuda_copy_operand transposes stacks only into dense matrices. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);
