@@ -329,20 +329,6 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
         to[1] = pair.elements[1];
 }
 
-/* Applies an epilogue to two sums that are neighbours in a row of C; is_whole: C has the second element too.
- * Not inlined, because a thread may have dozens of sums. */
-#define MM_FINISH_PAIR(SUM)                                                                                  \
-    __device__ __noinline__ static inline mm_pair<SUM> mm_finish_pair(                                       \
-        mm_terms terms, size_t row, size_t col, bool is_whole, mm_pair<SUM> pair) {                          \
-        pair.elements[0] = mm_finish_##SUM(&terms, row, col, pair.elements[0]);                              \
-        if (is_whole)                                                                                        \
-            pair.elements[1] = mm_finish_##SUM(&terms, row, col + 1, pair.elements[1]);                      \
-        return pair;                                                                                         \
-    }
-MM_FINISH_PAIR(float)
-MM_FINISH_PAIR(double)
-MM_FINISH_PAIR(uint32_t)
-
 /* Stores two sums that are neighbours in a row of C, unless they lie past an edge of C. */
 template <typename SUM>
 __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, size_t row, size_t col,
@@ -352,12 +338,6 @@ __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, s
     const mm_matrix &c = product.c;
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < product.n;
-    if (product.epilogue.is_set) {
-        const mm_pair<SUM> pair =
-            mm_finish_pair(mm_product_terms(&product), row, col, is_whole, mm_pair<SUM>{{first, second}});
-        first = pair.elements[0];
-        second = pair.elements[1];
-    }
     if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
         mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
     else if (std::is_same<SUM, float>::value && c.dtype != MM_FLOAT32)
