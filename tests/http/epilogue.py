@@ -150,6 +150,9 @@ def check_files(server, random):
     expected = expected_linear(operands, {}, "float32")
     assert np.array_equal(by_csv(server, operands, {}), expected)
     assert np.array_equal(by_csv(server, operands | {"bias": operands["bias"][:, None]}, {}), expected)
+    columns = {"a": small(random, "float32", (4, 2, 3), "C"), "b": small(random, "float32", (3,), "C"),
+               "c": small(random, "float32", (4, 2), "F")}  # fmt: skip
+    assert np.array_equal(by_form(server, columns, {}), expected_linear(columns, {}, "float32"))
     gaps = np.full((3, 6), np.nan, "float32")
     gaps[:, :4] = operands["c"]
     body = b"".join(one.tobytes("C") for one in (operands["a"], operands["b"], gaps, operands["bias"]))
