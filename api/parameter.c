@@ -34,8 +34,8 @@ uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value)
     return row == NULL ? 0 : bit_of(values, row);
 }
 
-/* Fails because the name is unknown. The error lists the known names, and suggests one that differs only in
- * letter case. */
+/* Fails because the name is unknown. The error lists the known names, and suggests a name that differs only
+ * in letter case. */
 static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_parameter_place place,
                                    const char *name, size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};
@@ -52,7 +52,10 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
     }
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
     return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes: %s%s", field,
-                         place == MM_IN_QUERY ? "query" : "body", known, hint);
+                         place == MM_IN_QUERY    ? "query"
+                         : place == MM_IN_OBJECT ? "object"
+                                                 : "body",
+                         known, hint);
 }
 
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
@@ -116,8 +119,8 @@ enum mm_status mm_parameter_set_text(struct mm_parameters *values, enum mm_param
     return set(values, place, name, name_length, &given, true, limits, error);
 }
 
-enum mm_status mm_parameter_set_value(struct mm_parameters *values, const char *name, size_t name_length,
-                                      const struct mm_value *given, const struct mm_limits *limits,
-                                      struct mm_error *error) {
-    return set(values, MM_IN_JSON, name, name_length, given, false, limits, error);
+enum mm_status mm_parameter_set_value(struct mm_parameters *values, enum mm_parameter_place place,
+                                      const char *name, size_t name_length, const struct mm_value *given,
+                                      const struct mm_limits *limits, struct mm_error *error) {
+    return set(values, place, name, name_length, given, false, limits, error);
 }

@@ -29,7 +29,7 @@ static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* Adds the predicted memory traffic. On the host, only the loads are shown, because caches hide the rest. */
+/* Adds the predicted memory traffic. For the host, adds only the loads, because caches hide the rest. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);
@@ -74,6 +74,28 @@ static json_t *make_row(const struct mm_benchmark *benchmark, size_t index) {
     return mm_json_finish(object, failed);
 }
 
+static json_t *make_scale(enum mm_dtype sum, const union mm_scale *scale) {
+    switch (sum) {
+    case MM_FLOAT32:
+        return make_number((double)scale->of_float);
+    case MM_FLOAT64:
+        return make_number(scale->of_double);
+    case MM_INT32:
+        return json_integer((int32_t)scale->of_uint32_t);
+    default:
+        return json_integer((int64_t)scale->of_uint64_t);
+    }
+}
+
+static json_t *make_epilogue(const struct mm_benchmark_request *request) {
+    const struct mm_epilogue *epilogue = &request->epilogue;
+    const enum mm_dtype sum = mm_dtype_sum(request->dtype);
+    return json_pack("{s:o, s:o, s:b, s:s}", "alpha", make_scale(sum, &epilogue->alpha), "beta",
+                     make_scale(sum, &epilogue->beta), "bias",
+                     request->sources[MM_OPERAND_BIAS].kind != MM_SOURCE_HOST, "activation",
+                     mm_activation_name(epilogue->activation));
+}
+
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
     const struct mm_benchmark_op *op = mm_benchmark_op_of(benchmark);
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
@@ -89,11 +111,13 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= mm_json_put(body, "transpose_a", json_true());
     if (request->transpose_b)
         failed |= mm_json_put(body, "transpose_b", json_true());
+    if (request->epilogue.is_set)
+        failed |= mm_json_put(body, "epilogue", make_epilogue(request));
     failed |= mm_json_put(body, "rows", rows);
     for (size_t index = 0; index < request->subject_count && failed == 0; index++)
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    /* With 15 digits, times in nanoseconds show no rounding errors. */
+    /* 15 digits hide the rounding errors of times in nanoseconds. */
     return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

@@ -46,20 +46,22 @@ static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members. If several are wrong, *first becomes the error that choose_error prefers. */
-static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
-                         struct mm_parameters *values, struct mm_error *first) {
-    struct mm_json_reader reader = {0};
+/* Reads all members of an object. If several are wrong, *first becomes the error that choose_error prefers.
+ */
+static void read_object(struct mm_json_reader reader, const struct mm_slice *text,
+                        enum mm_parameter_place place, const struct mm_limits *limits,
+                        struct mm_parameters *values, struct mm_error *first) {
     struct mm_json_member member;
     *first = (struct mm_error){.status = MM_OK};
     while (mm_json_step(&reader, text->start, text->length, &member)) {
         struct mm_error one = {.status = MM_OK};
         const struct mm_value *name = &member.name;
-        const struct mm_parameter *row = mm_parameter_find(values, MM_IN_JSON, name->text, name->length);
+        const struct mm_parameter *row = mm_parameter_find(values, place, name->text, name->length);
         if (row != NULL && (values->named >> (row - values->table->rows) & 1) != 0)
             mm_fail_field(&one, MM_BAD_REQUEST, name->text, "%s is given twice; give it once", name->text);
         else
-            (void)mm_parameter_set_value(values, name->text, name->length, &member.value, limits, &one);
+            (void)mm_parameter_set_value(values, place, name->text, name->length, &member.value, limits,
+                                         &one);
         /* Finding a line reads the text from its beginning, so this is done only for an error that is
          * kept. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
@@ -67,15 +69,21 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
     }
 }
 
+static void read_members(const struct mm_slice *text, const struct mm_limits *limits,
+                         struct mm_parameters *values, struct mm_error *first) {
+    read_object((struct mm_json_reader){0}, text, MM_IN_JSON, limits, values, first);
+}
+
 /* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* must be first, because pointers are cast */
+    struct mm_call call; /* must be first: pointers to it are cast to this struct */
     uint64_t repeats;
+    bool has_epilogue, has_bias;
     struct mm_benchmark_call *into; /* gets the names of variants */
 };
 
-/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is no whole number from 1 on. */
+/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is not a positive whole number. */
 static bool read_name(const char *text, struct mm_benchmark_name *name) {
     const char *colon = strchr(text, ':');
     const char *variant = colon == NULL ? text : colon + 1;
@@ -107,7 +115,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     if (given->kind != MM_VALUE_ARRAY || given->length == 0)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
-        struct mm_benchmark_name unwanted; /* for too many names */
+        struct mm_benchmark_name unwanted; /* gets the names beyond the limit */
         if (name.value.kind != MM_VALUE_TEXT ||
             !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
             char element[32];
@@ -145,7 +153,20 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
                                  (struct mm_slice){from.value.text, from.value.length}, error);
 }
 
+/* Reads the members of the epilogue. */
+static enum mm_status read_epilogue(struct mm_parameters *values, const struct mm_parameter *row,
+                                    const struct mm_value *given, struct mm_error *error) {
+    const struct mm_slice text = {given->text, given->length};
+    if (given->kind != MM_VALUE_OBJECT)
+        return mm_value_fail(row->name, "is", "an object, like {\"beta\": 1, \"activation\": \"relu\"}",
+                             given, error);
+    ((struct values *)values)->has_epilogue = true;
+    read_object(mm_json_within(given), &text, MM_IN_OBJECT, NULL, values, error);
+    return error->status;
+}
+
 #define ROW(name, kind, member) MM_PARAMETER(name, kind, MM_IN_JSON, struct values, member)
+#define INNER(name, kind, member) MM_PARAMETER(name, kind, MM_IN_OBJECT, struct values, member)
 #define OPERAND(name, index)                                                                                 \
     MM_PARAMETER_READ(name, OPERAND, MM_IN_JSON, struct values, call.operands.of[index], read_operand)
 #define FROM(name, index) /* set by read_operand */                                                          \
@@ -168,6 +189,11 @@ static const struct mm_parameter product_rows[] = {
     VARIANTS,
     FROM("a_from", 0),
     FROM("b_from", 1),
+    MM_PARAMETER_READ("epilogue", OWN, MM_IN_JSON, struct values, has_epilogue, read_epilogue),
+    INNER("alpha", FACTOR, call.alpha),
+    INNER("beta", FACTOR, call.beta),
+    INNER("bias", FLAG, has_bias),
+    INNER("activation", ACTIVATION, call.activation),
 };
 
 static const struct mm_parameter transposition_rows[] = {
@@ -218,17 +244,26 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* Sets the operands' shapes. If the client named only one of two operands, the other becomes uniform(0). */
-static enum mm_status complete_operands(struct mm_call *call, struct mm_error *error) {
+/* Sets the operands' shapes and the epilogue. If the client named only one of two operands, the other becomes
+ * uniform(0). With an epilogue, operands that the client does not name have their index as seed. */
+static enum mm_status complete_operands(struct values *values, struct mm_epilogue *epilogue,
+                                        struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};
+    struct mm_call *call = &values->call;
     struct mm_operands *operands = &call->operands;
+    const bool is_all_random = mm_operands_are_inline(operands);
     enum mm_status status = MM_OK;
-    if (mm_operands_are_inline(operands))
+    if (is_all_random && !values->has_epilogue)
         return MM_OK;
+    operands->of[MM_OPERAND_ADDEND].in_body = call->beta.of[MM_FLOAT64].of_double != 0.0;
+    operands->of[MM_OPERAND_BIAS].in_body = values->has_bias;
     for (unsigned index = 0; index < operands->count && status == MM_OK; index++) {
         struct mm_operand *operand = &operands->of[index];
-        if (mm_operand_is_inline(operand))
-            operand->source.kind = MM_SOURCE_UNIFORM;
+        if (mm_operand_is_inline(operand)) {
+            const uint64_t seed = is_all_random || operand->role.is_optional ? index : 0;
+            operand->source = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = seed};
+        }
+        operand->in_body = false;
         if (mm_operand_is_stored(operand))
             status = check_stored(operand, error);
     }
@@ -238,7 +273,9 @@ static enum mm_status complete_operands(struct mm_call *call, struct mm_error *e
         return status;
     mm_operands_view(operands);
     struct mm_product product = mm_call_product(call);
-    return mm_product_conform(operands->kind->op, &product, error);
+    status = mm_call_epilogue(call, &product, error);
+    *epilogue = product.epilogue;
+    return status == MM_OK ? mm_product_conform(operands->kind->op, &product, error) : status;
 }
 
 static enum mm_status decode_variants(const struct mm_slice *text, const struct mm_limits *limits,
@@ -249,6 +286,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     struct mm_operands *operands = &call->operands;
     mm_call_init_kind(call, &kinds[into->op->op]);
     operands->references = references;
+    struct mm_epilogue epilogue = {.is_set = false};
     values.repeats = MM_BENCHMARK_REPEATS;
     values.into = into;
     read_members(text, limits, &operands->parameters, error);
@@ -264,7 +302,7 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
     if (status == MM_OK)
         status = mm_call_resolve(operands, error);
     if (status == MM_OK)
-        status = complete_operands(call, error);
+        status = complete_operands(&values, &epilogue, error);
     into->timeout_ms = call->timeout_ms;
     into->request = (struct mm_benchmark_request){
         .op = into->op->op,
@@ -275,9 +313,11 @@ static enum mm_status decode_variants(const struct mm_slice *text, const struct 
         .transpose_b = operands->of[1].is_transposed,
         .dtype = operands->dtype,
         .c_dtype = operands->result_dtype,
-        .sources = {operands->of[0].source, operands->of[1].source},
+        .epilogue = epilogue,
         .repeats = values.repeats,
     };
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        into->request.sources[index] = operands->of[index].source;
     return status;
 }
 

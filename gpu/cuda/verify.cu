@@ -7,7 +7,7 @@
 namespace {
 
 constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements in the shortest part of a line */
+constexpr size_t PART_MIN = 256;       /* rows of a matrix are not divided into shorter parts */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -24,7 +24,7 @@ struct cut cut_of(const struct operand &x) {
     const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
-        parts = 1; /* a line without elements has the sum 0 */
+        parts = 1; /* a row without elements has one part with the sum 0 */
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
@@ -70,8 +70,8 @@ cudaError_t sum(struct summed &of, FACTORS by, typename KIND::number *sums, cuda
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
- * the joined sums. */
+/* Computes B·x and the norms of B's rows. Rows are computed in parts. For B, the parts' sums are added up
+ * here, because every row of A is multiplied by the sums of whole rows of B. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct summed &b, uint64_t seed, typename KIND::number *sums, cudaStream_t stream) {
     if (b.x.lines == 0)
@@ -87,7 +87,7 @@ cudaError_t sum_b(struct summed &b, uint64_t seed, typename KIND::number *sums, 
                             arguments, 0, stream);
 }
 
-/* Whether a product with operands of the first type may have a result of the second. */
+/* Whether a product with operands of type `operand` can have a C of type `result`. */
 constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
 #define X(constant, name, type, word, sum, value, RESULT, OTHERS, ...)                                       \
     if (operand == constant)                                                                                 \

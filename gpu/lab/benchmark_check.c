@@ -1,8 +1,8 @@
 /* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
  * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
- * client's operands may be infinite or overflow integers, so their product is checked by gpu/check/verify.h,
- * and so is a product with an epilogue. verify.h cannot check an activation, so sample.h does.
- * A transposition is compared bit for bit. */
+ * client's operands may be infinite or overflow integers, so gpu/check/verify.h checks their product. It also
+ * checks a product with an epilogue, but no activation. With an activation, a sample of C is compared with
+ * exact elements. A transposition is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
@@ -119,8 +119,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* A single NaN makes the whole projection NaN, and the residual of its row infinite. Types without NaN get
- * random bits. Transpositions get them too, because the elements of A may be NaN. */
+/* Fills C with NaN, because the check finds a single NaN. Uses random bits if the type has no NaN, and for a
+ * transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -180,7 +180,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Sets max_error to the largest error of the sample, or to NAN if zeros would also be within the bound. */
+/* Sets max_error to the largest error of the sample, or to NAN if a C of zeros would also pass. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;

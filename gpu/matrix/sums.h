@@ -43,11 +43,17 @@ MM_HOST_AND_DEVICE void mm_store_uint64_t(enum mm_dtype dtype, void *elements, s
 #ifdef __CUDACC__
 #define MM_READ(TYPE, elements, index) (((const TYPE *)(elements))[index])
 #else
-#define MM_READ(TYPE, elements, index)                                                                       \
-    (((const struct {                                                                                        \
-         TYPE element;                                                                                       \
-     } __attribute__((packed, may_alias)) *)(elements))[index]                                               \
-         .element)
+#define MM_UNALIGNED(TYPE)                                                                                   \
+    struct mm_unaligned_##TYPE {                                                                             \
+        TYPE element;                                                                                        \
+    } __attribute__((packed, may_alias));
+#define X(constant, name, type, ...) MM_UNALIGNED(type)
+MM_DTYPE_TABLE(X)
+#undef X
+MM_UNALIGNED(uint32_t)
+MM_UNALIGNED(uint64_t)
+
+#define MM_READ(TYPE, elements, index) (((const struct mm_unaligned_##TYPE *)(elements))[index].element)
 #endif
 
 MM_HOST_AND_DEVICE float mm_load_float(enum mm_dtype dtype, const void *elements, size_t index) {

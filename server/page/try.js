@@ -1,25 +1,29 @@
-// Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
-// state: its fields are named like the API's parameters. Elements stay texts: JavaScript would round 64-bit integers.
+// The view Try: two operands, their product, where its time went, and the request for curl and Python. The form is the
+// state: its fields have the names of the API's parameters. Elements stay texts, because JavaScript would round 64-bit
+// integers.
 import { $, call, callJson, copied, copy, curl, elapsed, make, problemBox, quote, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
-const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
+const TEXT_MAX = 4000; // most characters of typed matrices in a link or a line of code
 const HERE = new URL('v1/matmul', document.baseURI).href;
 
-let form, variants = [], stored = []; // what the server lists, once it has come
-let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
+let form, variants = [], stored = []; // what the server lists, once loaded
+let running, whole, timed; // AbortController of the last request; the request for all of C; the browser's times
 const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // the operands
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements.namedItem(name);
 const say = (...texts) => part('note').replaceChildren(...texts);
 
-// from(x): '' if typed, '@NAME' if a file, else as the API has it.
+// The source of an operand: '' if typed, '@NAME' if a file, otherwise as in the API.
 const from = (x) => x.from.value;
 const isFile = (x) => from(x)[0] === '@';
 const isMade = (x) => !isFile(x) && from(x).endsWith(')');
 const isForm = () => both.some(isFile);
-const typed = () => both.filter((x) => !from(x));
+const cellsOf = (text) => text.split(';').map((row) => row.split(',').map((one) => one.trim()));
+const terms = () => ['c', 'bias'].map((name) => ({ name, text: field(name).value })).filter(({ text }) => text)
+  .map(({ name, text }) => ({ name, cells: cellsOf(text) }));
+const typed = () => [...both.filter((x) => !from(x)), ...terms()];
 const isLong = () => typed().map((x) => x.cells).join().length > TEXT_MAX;
 const known = (x) => isFile(x) ? x : stored.find(({ name }) => name === from(x)) || {};
 
@@ -29,7 +33,7 @@ export function open(section, parameters) {
   form.reset();
   for (const x of both) {
     const text = parameters.get(x.name) || x.example;
-    setCells(x, text === '?' ? [['', ''], ['', '']] : text.split(';').map((row) => row.split(',')));
+    setCells(x, text === '?' ? [['', ''], ['', '']] : cellsOf(text));
     x.file = null;
   }
   for (const [name, value] of parameters) {
@@ -38,6 +42,7 @@ export function open(section, parameters) {
     else if (input?.type === 'checkbox') input.checked = value === 'true';
     else if (input) input.value = value;
   }
+  part('more').open = [...part('more').querySelectorAll('input, select')].some(({ value }) => value);
   update();
   if (both.every((x) => isFile(x) ? x.file : from(x) || /[^,]/.test(x.cells))) return multiply(true);
   say('The link holds no files and no long matrices: add what is missing.');
@@ -48,32 +53,31 @@ export function close() {
   running?.abort();
 }
 
-// Keeps the state in the address.
 function keep() {
   const matrices = typed().map((x) => [x.name, isLong() ? '?' : x.cells.join(';')]);
   remember('try', Object.fromEntries([...matrices, ...new FormData(form)]));
 }
 
-// The dimensions of op(X), as far as they are known.
+// The dimensions of op(X), if they are known.
 function shapeOf(x) {
   if (isMade(x)) return [field('m').value, field('n').value];
   const shape = from(x) ? known(x).shape || [] : [x.cells.length, x.cells[0].length];
   return shape[1] && x.transpose.checked ? [...shape.slice(0, -2), shape.at(-1), shape.at(-2)] : shape;
 }
 
-// The request's parameters, as pairs of texts. What the page does not show of C is not transferred.
+// The request's parameters but typed matrices, as pairs of texts. What the page does not show of C is not transferred.
 function parameters(all) {
-  const list = [...new FormData(form)].filter(([, value]) => value && value[0] !== '@');
+  const list = [...new FormData(form)].filter(([name, value]) => value && value[0] !== '@' && name !== 'c' && name !== 'bias');
   const [a, b] = both.map(shapeOf);
   if (all) return list;
   if (a[2] || b[2]) return [...list, ['reply', 'none']];
-  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has columns alone
+  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has only columns
   if (b[1] > SHOWN) list.push(['cols', '0:' + SHOWN]);
   return list;
 }
 
 const json = (text) => /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false)$/.test(text) ? text : JSON.stringify(text);
-const rows = (x) => `[${x.cells.map((row) => `[${row.map(json)}]`)}]`;
+const rows = ({ name, cells }) => `[${name === 'bias' ? cells.flat().map(json) : cells.map((row) => `[${row.map(json)}]`)}]`;
 
 function body(list) {
   if (isForm()) {
@@ -83,12 +87,15 @@ function body(list) {
     for (const pair of list) data.append(...pair);
     return { body: data };
   }
-  const members = both.map((x) => `"${x.name}": ` + (from(x) ? `{"from": ${JSON.stringify(from(x))}}` : rows(x)));
-  for (const [name, value] of list) if (!name.endsWith('_from')) members.push(`"${name}": ${json(value)}`);
+  const members = typed().map((x) => `"${x.name}": ${rows(x)}`);
+  for (const [name, value] of list) {
+    const [, operand] = /^(.+)_from$/.exec(name) || [];
+    members.push(operand ? `"${operand}": {"from": ${JSON.stringify(value)}}` : `"${name}": ${json(value)}`);
+  }
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
 
-// quiet: at opening no dialog asks for a key.
+// If `quiet`, no dialog asks for a key, because the page has just been opened.
 async function multiply(quiet) {
   running?.abort();
   const { signal } = running = new AbortController();
@@ -120,12 +127,12 @@ async function multiply(quiet) {
   if (!variants.length) loadLists();
 }
 
-// JSON, with its numbers as texts.
+// Parses JSON, with its numbers as texts.
 function exact(text) {
   return JSON.parse(text.replace(/"(\\.|[^"\\])*"|-?\d[\d.eE+-]*/g, (one) => one[0] === '"' ? one : `"${one}"`));
 }
 
-// Shows an error, and marks the field that it names; or takes both away.
+// Shows an error and marks the field that it names. Without an error, removes both.
 function showProblem(error) {
   $('.bad', form)?.classList.remove('bad');
   part('problem').replaceChildren(...error ? [problemBox(error)] : []);
@@ -148,7 +155,7 @@ async function takeFile(x, file) {
   Object.assign(x, { file, shape: null, dtype: '', delimiter: '' });
   if (/\.csv$/i.test(file.name)) {
     const lines = (await file.text()).trimEnd().split('\n');
-    if (x.file !== file) return; // another one was chosen meanwhile
+    if (x.file !== file) return; // another file was chosen meanwhile
     x.delimiter = lines[0].includes(';') ? ';' : ',';
     x.shape = [lines.length, lines[0].split(x.delimiter).length];
   } else {
@@ -174,7 +181,7 @@ function build(section) {
     x.transpose = $('[value=true]', x.panel);
     x.transpose.name = 'transpose_' + x.name;
   }
-  new PerformanceObserver((list) => { // the browser's own list is full at some point
+  new PerformanceObserver((list) => { // the browser's own list of entries may be full
     timed = list.getEntriesByName(HERE).filter((one) => one.responseStatus !== 401).at(-1) || timed;
   }).observe({ type: 'resource' });
   const operandAt = (element) => both.find((x) => x.panel.contains(element));
@@ -231,7 +238,7 @@ function build(section) {
   };
 }
 
-// Arrow keys and Enter move between cells; to the sides only if the cursor is at that end, or all is selected.
+// Arrow keys and Enter move between cells. Left and right do so only at this end of the text, or if all is selected.
 function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   const { selectionStart, selectionEnd, value, dataset: { at } } = target;
   if (!at || ctrlKey || metaKey || shiftKey) return;
@@ -243,7 +250,7 @@ function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   return false;
 }
 
-// Rows of equal length, of which the first are drawn.
+// Makes all rows equally long, and draws the first rows.
 function setCells(x, rows) {
   const length = Math.max(...rows.map((row) => row.length)), name = x.name.toUpperCase();
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
@@ -264,7 +271,7 @@ function changed() {
   say('Changed: press Multiply.');
 }
 
-// Offers what goes with the choices that are made.
+// Shows the fields and choices that fit the choices already made.
 function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
@@ -275,12 +282,13 @@ function update() {
     $('.file', x.panel).hidden = !isFile(x);
     $('.file input', x.panel).required = isFile(x) && !x.file;
   }
+  part('sources').replaceChildren(...['uniform(3)', 'identity()', ...stored.map(({ name }) => name)].map((value) => make('option', { value })));
   const [a, b] = both.map(isMade);
   show('m', a);
   show('k', a && b);
   show('n', b);
   const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
-  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // as the server's `auto`
+  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // like the server's `auto`
   const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
   const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
   fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
@@ -292,7 +300,8 @@ function update() {
   drawCode();
 }
 
-// Choices, `auto` first. What is chosen stays, even if it is not listed: a link may come from another server.
+// Lists choices, `auto` first. The chosen value stays even if it is not listed, because a link may come from another
+// server.
 function fill(name, values) {
   const select = field(name), { value } = select;
   select.replaceChildren(new Option('auto', ''));
@@ -327,7 +336,8 @@ function drawProduct(reply, a, b) {
   part('out').hidden = false;
 }
 
-// Two clocks: the server's time is drawn in the middle of the browser's wait for the first byte.
+// Browser and server have different clocks, so the server's time is drawn in the middle of the browser's wait for the
+// first byte.
 function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0, responseEnd = 0 }, { batched }) {
   if (!header) return part('times').replaceChildren('The reply has no Server-Timing: a proxy may have removed it.');
   const pairs = [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]);
@@ -355,12 +365,12 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
     })));
 }
 
-// The same request for a shell and for Python.
+// Shows this request for a shell and for Python.
 function drawCode() {
   const key = sessionStorage.getItem('matmuld-key'), list = parameters();
   const lines = [];
   const add = (option, text) => lines.push(option + ' ' + quote(text));
-  const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // curl opens files for others that begin with @ or <
+  const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // in quotes, because curl opens a file if a value begins with @ or <
   if (isForm()) {
     add('-H', 'Accept: application/json');
     for (const x of both.filter(isFile)) add('-F', `${x.name}=@${quoted(from(x).slice(1))}`);
@@ -373,11 +383,11 @@ function drawCode() {
       copied(curl(HERE, ...lines), 'curl'), copied(python(list, key), 'Python')]);
 }
 
-// The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is
-// one of Python too: no link can put code into these lines.
+// The Python client sends arrays, or names stored matrices. For matrices that the server makes, the code sends a plain
+// request. Strings of JSON are also strings of Python, so no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
-  if (both.some(isMade)) {
+  if (list.some(([name, value]) => name.endsWith('_from') && value.endsWith(')'))) {
     return isForm() ? '# The client sends arrays, or names stored matrices: make the other one by NumPy.' :
       `import ${os}urllib.request
 
@@ -388,15 +398,19 @@ ${key ? `request.add_header("Authorization", "Bearer " + ${secret})\n` : ''}` +
   }
   const type = field('dtype').value || both.map((x) => known(x).dtype).find(Boolean) || 'float32';
   const special = /^(bfloat|float8)\w+$/.test(type), dtype = special ? 'ml_dtypes.' + type : JSON.stringify(type);
+  const array = (x, dtype) => `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
   const [a, b] = both.map((x) => {
     const file = JSON.stringify(from(x).slice(1));
-    if (!from(x)) return `np.array(${rows(x).replaceAll('true', 'True').replaceAll('false', 'False')}, ${dtype})`;
+    if (!from(x)) return array(x, dtype);
     if (!isFile(x)) return `client.stored(${JSON.stringify(from(x))})`;
     return x.delimiter ? `np.loadtxt(${file}, ${dtype}, delimiter="${x.delimiter}", ndmin=2)` :
       `np.load(${file})` + (special ? `.view(${dtype})` : '');
   });
-  const more = list.filter(([name]) => !/_from|dtype|reply/.test(name)).map(([name, value]) =>
-    `, ${name}=${value === 'true' ? 'True' : JSON.stringify(value)}`).join('');
+  const more = [...list.filter(([name]) => !/[ab]_from|dtype|reply/.test(name)).map(([name, value]) => {
+    const [, operand] = /^(.+)_from$/.exec(name) || [];
+    if (operand) return `, ${operand}=client.stored(${JSON.stringify(value)})`;
+    return `, ${name}=${value === 'true' ? 'True' : json(value)}`;
+  }), ...terms().map((x) => `, ${x.name}=${array(x, /int|bool/.test(type) ? '"int64"' : '"float64"')}`)].join('');
   return `import ${os}numpy as np, ${special ? 'ml_dtypes, ' : ''}matmuld
 
 client = matmuld.Client(${JSON.stringify(HERE.slice(0, -10))}${key ? `, key=${secret}` : ''})

@@ -74,25 +74,33 @@ static void require_grammar(const struct decoding *decoding, struct slice text) 
     json_decref(root);
 }
 
-/* Writes the operands as a new JSON body. The caller frees it. */
+/* Writes the inline operands as a new JSON body. The caller frees it. */
 static char *write_body(const struct mm_call *call, size_t *bytes) {
-    const struct mm_shape *const shapes[] = {&call->operands.of[0].shape, &call->operands.of[1].shape};
-    void *const elements[] = {call->operands.of[0].view.data, call->operands.of[1].view.data};
-    size_t bytes_max[2], written;
-    REQUIRE(mm_json_array_text_bytes(shapes[0], call->operands.dtype, &bytes_max[0]));
-    REQUIRE(mm_json_array_text_bytes(shapes[1], call->operands.dtype, &bytes_max[1]));
-    char *text = malloc(bytes_max[0] + bytes_max[1] + 2 * MM_SHAPE_TEXT_MAX + 128);
+    const struct mm_operands *operands = &call->operands;
+    size_t bytes_max[MM_OPERANDS_MAX], all_bytes_max = 256, written;
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        REQUIRE(mm_json_array_text_bytes(&operand->shape, operand->view.dtype, &bytes_max[index]));
+        all_bytes_max += bytes_max[index] + MM_SHAPE_TEXT_MAX;
+    }
+    char *text = malloc(all_bytes_max);
     REQUIRE(text != NULL);
-    char *end = text + sprintf(text, "{\"dtype\":\"%s\"", mm_dtype_name(call->operands.dtype));
-    for (size_t index = 0; index < call->operands.count; index++) {
-        end += sprintf(end, ",\"%c\":", "ab"[index]);
-        written = mm_json_array_write(shapes[index], call->operands.dtype, elements[index], NULL, end);
+    char *end = text + sprintf(text, "{\"dtype\":\"%s\"", mm_dtype_name(operands->dtype));
+    if (operands->kind->op == MM_MATMUL)
+        end += sprintf(end, ",\"result_dtype\":\"%s\"", mm_dtype_name(operands->result_dtype));
+    for (unsigned index = 0; index < operands->count; index++) {
+        const struct mm_operand *operand = &operands->of[index];
+        const struct mm_parameter *row = mm_parameter_of(&operands->parameters, &operand->shape);
+        if (mm_operand_is_absent(operand))
+            continue;
+        end += sprintf(end, ",\"%s\":", operand->role.name);
+        written = mm_json_array_write(&operand->shape, operand->view.dtype, operand->view.data, NULL, end);
         REQUIRE(written <= bytes_max[index]);
         end += written;
-        end += sprintf(end, ",\"%s\":", mm_parameter_of(&call->operands.parameters, shapes[index])->name);
-        for (unsigned dim = 0; dim < shapes[index]->rank; dim++)
-            end += sprintf(end, "%c%zu", dim == 0 ? '[' : ',', shapes[index]->dims[dim]);
-        *end++ = ']';
+        for (unsigned dim = 0; row != NULL && dim < operand->shape.rank; dim++) {
+            end += dim == 0 ? sprintf(end, ",\"%s\":[", row->name) : sprintf(end, ",");
+            end += sprintf(end, "%zu%s", operand->shape.dims[dim], dim + 1 < operand->shape.rank ? "" : "]");
+        }
     }
     *end++ = '}';
     *bytes = (size_t)(end - text);
@@ -108,10 +116,11 @@ static void require_round_trip(const struct mm_codec *codec, const struct mm_cal
     /* The new body has no options. Without transpose_a, for example, the result may be too large. */
     REQUIRE(again.status == MM_OK || again.status == MM_TOO_LARGE);
     if (again.status == MM_OK) {
-        fuzz_require_same_shape(&call->operands.of[0].shape, &again.call.operands.of[0].shape);
-        fuzz_require_same_shape(&call->operands.of[1].shape, &again.call.operands.of[1].shape);
-        fuzz_require_same(&call->operands.of[0].view, &again.call.operands.of[0].view);
-        fuzz_require_same(&call->operands.of[1].view, &again.call.operands.of[1].view);
+        for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+            const struct mm_operand *one = &call->operands.of[index], *other = &again.call.operands.of[index];
+            fuzz_require_same_shape(&one->shape, &other->shape);
+            fuzz_require_same(&one->view, &other->view);
+        }
     }
     fuzz_release(&again);
     free(text);
@@ -121,10 +130,12 @@ static void check_taken(const struct mm_codec *codec, const struct mm_call *call
     const bool is_whole = call->operands.dtype == MM_INT32 || call->operands.dtype == MM_INT64;
     json_t *root = json_loadb(text.text, text.bytes, is_whole ? 0 : JSON_DECODE_INT_AS_REAL, NULL);
     REQUIRE(json_is_object(root) && memchr(text.text, '\0', text.bytes) == NULL);
-    require_elements(&call->operands.of[0].shape, call->operands.dtype, 0, json_object_get(root, "a"),
-                     call->operands.of[0].view.data);
-    require_elements(&call->operands.of[1].shape, call->operands.dtype, 0, json_object_get(root, "b"),
-                     call->operands.of[1].view.data);
+    for (unsigned index = 0; index < call->operands.count; index++) {
+        const struct mm_operand *operand = &call->operands.of[index];
+        if (!mm_operand_is_absent(operand))
+            require_elements(&operand->shape, operand->view.dtype, 0,
+                             json_object_get(root, operand->role.name), operand->view.data);
+    }
     json_decref(root);
     require_round_trip(codec, call);
 }

@@ -49,7 +49,7 @@ static void require_shapes(const struct mm_call *call) {
     const uint64_t *numbers = operands->dimensions;
     if (!mm_parameter_is_set(&operands->parameters, &numbers[MM_DIMENSION_M])) {
         REQUIRE(mm_parameter_is_set(&operands->parameters, &a->shape));
-        REQUIRE(operands->count == 1 || mm_parameter_is_set(&operands->parameters, &b->shape));
+        REQUIRE(operands->kind->op == MM_TRANSPOSE || mm_parameter_is_set(&operands->parameters, &b->shape));
         return;
     }
     if (operands->kind->op == MM_TRANSPOSE) {
@@ -62,21 +62,24 @@ static void require_shapes(const struct mm_call *call) {
     REQUIRE((b->is_transposed ? b->view.rows : b->view.cols) == numbers[MM_DIMENSION_N]);
 }
 
-/* Returns the bytes of an operand in the body. Generated operands have none. */
+/* Returns the bytes of an operand in the body. */
 static size_t bytes_of(const struct mm_operand *operand) {
-    return mm_operand_is_generated(operand) ? 0 : mm_matrix_bytes(&operand->view);
+    return mm_operand_is_inline(operand) ? mm_matrix_bytes(&operand->view) : 0;
 }
 
 static void require_views(const struct mm_call *call, const struct mm_body *body) {
-    const struct mm_operand *a = &call->operands.of[0], *b = &call->operands.of[1];
+    size_t offset = 0;
     require_shapes(call);
-    size_t a_bytes = bytes_of(a);
-    REQUIRE(a_bytes + bytes_of(b) == body->bytes);
-    REQUIRE(a->view.data == (mm_operand_is_generated(a) ? NULL : body->data));
-    if (mm_operand_is_generated(b))
-        REQUIRE(b->view.data == NULL);
-    else if (call->operands.count == 2)
-        REQUIRE(a_bytes == 0 || (const char *)b->view.data == (const char *)body->data + a_bytes);
+    for (unsigned index = 0; index < call->operands.count; index++) {
+        const struct mm_operand *operand = &call->operands.of[index];
+        const char *data = operand->view.data;
+        if (!mm_operand_is_inline(operand))
+            REQUIRE(data == NULL);
+        else if (offset > 0)
+            REQUIRE(data == (const char *)body->data + offset);
+        offset += bytes_of(operand);
+    }
+    REQUIRE(offset == body->bytes);
 }
 
 static void decode(const struct mm_call *call, struct slice text) {
@@ -88,7 +91,9 @@ static void decode(const struct mm_call *call, struct slice text) {
 }
 
 static void decode_fitting(struct mm_call *call) {
-    size_t bytes = bytes_of(&call->operands.of[0]) + bytes_of(&call->operands.of[1]);
+    size_t bytes = 0;
+    for (unsigned index = 0; index < call->operands.count; index++)
+        bytes += bytes_of(&call->operands.of[index]);
     char *zeros = calloc(1, bytes + 1);
     REQUIRE(zeros != NULL);
     REQUIRE(plan(call, bytes + 1) == MM_BAD_REQUEST && plan(call, bytes) == MM_OK);

@@ -59,8 +59,12 @@ class Document:
 
     def conform_text(self, text, schema, what):
         """Converts a header or a parameter from text to its schema's type."""
-        is_number = self.follow(schema).get("type") == "integer" and text.removeprefix("-").isdecimal()
-        self.conform(int(text) if is_number else text, schema, what)
+        kind = self.follow(schema).get("type")
+        if kind == "integer" and text.removeprefix("-").isdecimal():
+            text = int(text)
+        elif kind == "number":
+            text = float(text)
+        self.conform(text, schema, what)
 
 
 def exact(text):

@@ -16,7 +16,7 @@ enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COU
 static const struct mm_backend *backend;
 static enum mm_dtype dtype; /* type of the operands */
 
-/* Returns the product of one element in the middle of C, with k = 0. Running it sets that element to 0. */
+/* Returns a product that computes only the middle element of C, and sets it to 0, because k is 0. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
     one.epilogue.is_set = false;
@@ -94,7 +94,7 @@ static void scale(struct mm_matrix *x, double factor) {
             mm_dtype_put(dtype, x->data, col, mm_dtype_get(dtype, x->data, col) * factor);
 }
 
-/* With LARGE the squares of the numbers overflow, with SMALL they underflow. */
+/* With LARGE, the squares of the numbers overflow. With SMALL, they underflow. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
     if (flaw == LARGE || flaw == SMALL) {
         scale(&product->a, flaw == LARGE ? 1e145 : 1e-145);
@@ -107,8 +107,8 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
         mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
-/* Compares the relative errors. They may differ by rounding of float64 sums, which is relative to the size of
- * the rows. The size follows from the bound. */
+/* Compares the relative errors of two verifications. The errors may differ by the rounding of float64 sums,
+ * which is proportional to the size of the rows. That size follows from the bound. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -125,8 +125,8 @@ static double part_of(const struct mm_verification *verification) {
     return mm_verify_part(verification->residual, verification->bound);
 }
 
-/* Returns whether the two verifications agree. Adding in another order rounds differently in float64. If a
- * float64 element is wrong, the error is about 10¹¹ times the bound, so rounding then matters more. */
+/* Returns whether the two verifications agree. They add float64 in different orders, so rounding differs. A
+ * wrong float64 element makes the error about 10¹¹ times the bound, and rounding grows with the error. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds =
@@ -145,8 +145,8 @@ static bool agree(const struct mm_product *product, const struct mm_verification
            fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);
 }
 
-/* Returns whether the check must find the flaw. It may miss a flaw if the bound is wide, as for float8 on
- * tensor cores or a narrow C. A short integer sum may be 0, so setting it to 0 is no flaw. */
+/* Returns whether the check must find the flaw. The check can miss a flaw if the bound is wide, as for float8
+ * on tensor cores or a narrow C. A short integer sum may be 0 anyway, so setting it to 0 is no flaw. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
@@ -214,7 +214,7 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     return good;
 }
 
-/* Integers are always finite, and a product with k = 0 is always right. */
+/* Returns whether the flaw is possible. Integers are finite, and a product with k = 0 is never wrong. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)

@@ -334,7 +334,7 @@ class Product:
             if operand.ndim == 0:
                 raise ValueError(f"{name} is a number: the operands of a product have at least one dimension")
             array = _little_endian(operand.astype(dtype, copy=False))
-            # Memory in Fortran order is the transpose in C order. The server transposes it back.
+            # An array in Fortran order is sent as its transpose, with a flag, so the server transposes back.
             if array.ndim > 1 and not array.flags.c_contiguous and array.swapaxes(-1, -2).flags.c_contiguous:
                 array = array.swapaxes(-1, -2)
                 is_transposed = query.get(f"transpose_{name}") == "true"
@@ -345,7 +345,7 @@ class Product:
             body.append(bytes_of(array))
         types = [term.dtype for term in terms.values() if not isinstance(term, Stored)]
         if types and "result_dtype" not in query:
-            query["result_dtype"] = _RESULTS.get(dtype.name, dtype.name) if dtype else np.result_type(*types).name
+            query["result_dtype"] = _RESULTS.get(query["dtype"], query["dtype"]) if arrays else np.result_type(*types).name
         for name, term in terms.items():
             if isinstance(term, Stored):
                 query[f"{name}_from"] = term.name

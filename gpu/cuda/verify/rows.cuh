@@ -37,7 +37,7 @@ __device__ void compare_row(const struct rows<double> &rows, const struct mm_ver
                   fabs(bounds.beta) * addend[KIND::LAST] + bias[KIND::LAST], c[KIND::LAST]);
 }
 
-/* Compares one sum at a time, because integers have many sums. */
+/* Compares one sum after the other, because integers have too many sums for registers. */
 template <typename KIND, typename WORD>
 __device__ void compare_row(const struct rows<WORD> &rows, const struct mm_verify_bounds &bounds, size_t row,
                             struct mm_verification *seen) {
@@ -66,24 +66,23 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* One block compares all rows, because there are few sums. The block then merges the results of its threads.
- * Rows are numbered from first_row on. If first_row is not 0, *result already has the result of the stack's
- * earlier products. */
+/* Compares all rows in one block, because there are few sums, and merges the results into *result. first_row
+ * is the number of the product's first row in the stack. If it is not 0, *result has earlier results. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
             size_t first_row, struct mm_verification *result) {
-    __shared__ struct mm_verification seen[COMPARING / 2]; /* results of half of the threads */
+    __shared__ struct mm_verification seen[COMPARING / 2]; /* results that other threads merge */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
         compare_row<KIND>(rows, bounds, row, &mine);
     for (unsigned half = COMPARING / 2; half > 0; half /= 2) {
         if (threadIdx.x >= half && threadIdx.x < 2 * half)
             seen[threadIdx.x - half] = mine;
-        __syncthreads(); /* a thread merges what another thread has stored */
+        __syncthreads(); /* so `seen` is written before other threads read it */
         if (threadIdx.x < half)
             merge<KIND>(&mine, &seen[threadIdx.x]);
-        __syncthreads(); /* the next round overwrites results that this round reads */
+        __syncthreads(); /* so `seen` is read before the next round overwrites it */
     }
     if (threadIdx.x == 0) {
         struct mm_verification all = {};

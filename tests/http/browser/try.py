@@ -337,6 +337,51 @@ def made(browser):
     page.wait(lambda page: cells(page) == [["8", "1"], ["22", "3"]] and page.find("#try-c").is_displayed(), "back as it was")
 
 
+def more(browser):
+    """alpha, beta, c, bias and activation: typed, stored and generated, beside arrays and beside a file."""
+    page = browser.open("/")
+    page.wait(lambda page: page.find("#try-times table"), "the first product")
+    page.find("#try-more summary").click()
+    for name, text in (("alpha", "0.5"), ("beta", "-2"), ("c", "1, 2; 3,NaN"), ("bias", "-0.5,1")):
+        put(page, f"#try [name={name}]", text)
+    page.find("[name=activation]").send_keys("relu")
+    request = {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]], "alpha": 0.5, "beta": -2, "bias": [-0.5, 1], "activation": "relu"}
+    expected = texts(fetch("/v1/matmul", {**request, "c": [[1, 2], [3, "NaN"]]})["c"])
+    assert multiply(page) == expected and expected[1][1] == "NaN", expected
+    same_by_lines(page, expected)
+    page = browser.open(page.run("return location.href")[len(tools.URL):])
+    page.wait(lambda page: page.find("#try-times table"), "the link's product is drawn")
+    assert cells(page) == expected and page.find("#try [name=bias]").is_displayed(), "the fold is open"
+
+    kept = urllib.request.Request(tools.URL + "/v1/matrices/added", b'{"a": [[1, -20], [3, 4]]}', method="PUT")
+    urllib.request.urlopen(kept, timeout=20).close()
+    page.find("#try [name=c]").clear()
+    put(page, "[name=c_from]", "added")
+    expected = texts(fetch("/v1/matmul", {**request, "c": {"from": "added"}})["c"])
+    assert multiply(page) == expected
+    same_by_lines(page, expected)
+    page.run(DROP, page.find("[name=a] legend"), "1,2\n3,4\n", "a.csv")
+    page.wait(lambda page: "a.csv: 2×2" in page.find("[name=a] .file p").text, "the file is taken")
+    (work / "a.csv").write_text("1,2\n3,4\n")
+    for c_from, c in ("added", ""), ("", "1,-20;3,4"):
+        page.find("#try [name=c]").clear()
+        page.find("[name=c_from]").clear()
+        page.find("#try [name=c_from]" if c_from else "#try [name=c]").send_keys(c_from or c)
+        assert multiply(page) == expected
+        same_by_lines(page, expected)
+    choose(page, "a_from", "")
+    page.find("#try [name=c]").clear()
+    put(page, "[name=c_from]", "uniform(3)")
+    expected = texts(fetch("/v1/matmul", {**request, "c": {"from": "uniform(3)"}})["c"])
+    assert multiply(page) == expected
+    same_by_lines(page, expected)
+    page.expected = ["400"]
+    put(page, "[name=alpha]", "x")
+    page.find("#try .main").click()
+    page.wait(lambda page: "alpha is" in page.find("#try-problem").text, "the factor is refused")
+    assert "bad" in page.find("[name=alpha]").get_attribute("class")
+
+
 def keys(browser):
     """A server with API keys: the page asks for a key in a dialog. Command lines have the key in a variable."""
     environment = {**os.environ, "MATMULD_API_KEY": "open-sesame-0123456789"}
@@ -376,6 +421,7 @@ with Browser() as browser:
     quoting(browser)
     files(browser)
     made(browser)
+    more(browser)
     keys(browser)
     for size, scheme in LOOKS:
         page = browser.open("/", size, scheme)

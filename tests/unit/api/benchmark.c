@@ -68,6 +68,30 @@ static void operands(void **state) {
                 call.request.sources[MM_OPERAND_B].kind == MM_SOURCE_HOST);
 }
 
+/* Operands that the request does not name have different seeds. Without a beta other than 0 there is no C. */
+static void epilogues(void **state) {
+    const struct mm_benchmark_request *request = &call.request;
+    assert_int_equal(decode("{`epilogue`: {`alpha`: -2, `beta`: 0.5, `bias`: true, `activation`: `silu`}, "
+                            "`m`: 2, `k`: 3, `n`: 4, `dtype`: `float16`, `transpose_b`: true}"),
+                     MM_OK);
+    expect_shape(MM_MATMUL, 2, 3, 4);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        assert_true(request->sources[index].kind == MM_SOURCE_UNIFORM &&
+                    request->sources[index].seed == index);
+    assert_true(request->epilogue.is_set && request->epilogue.activation == MM_ACTIVATION_SILU);
+    assert_true(request->epilogue.alpha.of_float == -2.0F && request->epilogue.beta.of_float == 0.5F);
+    assert_int_equal(decode("{`epilogue`: {`beta`: 0, `alpha`: 3}, `a`: {`from`: `identity()`}, "
+                            "`m`: 2, `k`: 3, `n`: 4, `dtype`: `int64`}"),
+                     MM_OK);
+    assert_true(request->epilogue.is_set && request->epilogue.alpha.of_uint64_t == 3);
+    assert_true(request->sources[MM_OPERAND_B].kind == MM_SOURCE_UNIFORM &&
+                request->sources[MM_OPERAND_B].seed == 0 &&
+                request->sources[MM_OPERAND_ADDEND].kind == MM_SOURCE_HOST &&
+                request->sources[MM_OPERAND_BIAS].kind == MM_SOURCE_HOST);
+    assert_int_equal(decode("{`epilogue`: {}, `m`: 2, `k`: 3, `n`: 4}"), MM_OK);
+    assert_false(request->epilogue.is_set);
+}
+
 static void types_of_products(void **state) {
     assert_int_equal(decode("{`m`: 2, `k`: 3, `n`: 4, `dtype`: `uint8`}"), MM_OK);
     assert_true(call.request.dtype == MM_UINT8 && call.request.c_dtype == MM_INT32);
@@ -94,7 +118,7 @@ static void large_repeats(void **state) {
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text, *field, *words;
-        enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
+        enum mm_status status; /* expected status; if omitted, MM_BAD_REQUEST */
     } cases[] = {
         {"", "", "the body is empty"},
         {"[]", "", "has '[' at line 1, column 1, but must have an object like {"},
@@ -115,7 +139,17 @@ static void malformed_requests_are_refused(void **state) {
         {ONES "`colour`: `red`}", "colour",
          "which takes: a, b, dtype, result_dtype, transpose_a, transpose_b, timeout_ms, op, m, k, n, "
          "repeats, "
-         "variants"},
+         "variants, epilogue"},
+        {ONES "`epilogue`: []}", "epilogue", "epilogue is an empty array, but must be an object, like {"},
+        {ONES "`epilogue`: {`gamma`: 1}}", "gamma", "takes: alpha, beta, bias, activation"},
+        {ONES "`epilogue`: {`bias`: false, `bias`: false}}", "bias", "bias is given twice"},
+        {ONES "`epilogue`: {`alpha`: `1`}}", "alpha", "alpha is the string \"1\", but must be a number"},
+        {ONES "`epilogue`: {`beta`: 1e39}}", "beta", "a finite number of type float32"},
+        {ONES "`dtype`: `int8`, `epilogue`: {`beta`: 0.5}}", "beta", "a whole number of type int32"},
+        {ONES "`dtype`: `int8`, `epilogue`: {`activation`: `tanh`}}", "activation", "only none and relu",
+         MM_UNSUPPORTED},
+        {ONES "`alpha`: 2}", "alpha", "'alpha' is unknown in the body"},
+        {"{`op`: `transpose`, `m`: 1, `n`: 1, `epilogue`: {}}", "epilogue", "'epilogue' is unknown"},
         {ONES "`a`: [[1]]}", "a", "a is an array, but must be an object with 'from' alone"},
         {ONES "`b`: {}}", "b", "b is an object, but must be an object with 'from' alone"},
         {ONES "`a`: {`from`: `identity()`, `x`: 1}}", "a", "an object with 'from' alone"},
@@ -266,7 +300,7 @@ static void accesses_of_all_patterns(void **state) {
     assert_string_equal(told.got, "0");
 }
 
-/* null and missing entries are inactive lanes. */
+/* Lanes whose offset is null or missing are inactive. */
 static void accesses_of_offsets(void **state) {
     assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
     assert_int_equal(call.probe.count, 4);
@@ -333,6 +367,6 @@ static void rows_are_bounded(void **state) {
     assert_int_equal(told.limit, MM_BENCHMARK_ROWS_MAX);
 }
 
-RUN_TESTS(defaults, all_members, operands, types_of_products, large_repeats, malformed_requests_are_refused,
-          accesses_of_all_patterns, accesses_of_offsets, occupancy_is_bounded, nesting_is_bounded,
-          rows_are_bounded)
+RUN_TESTS(defaults, all_members, operands, epilogues, types_of_products, large_repeats,
+          malformed_requests_are_refused, accesses_of_all_patterns, accesses_of_offsets, occupancy_is_bounded,
+          nesting_is_bounded, rows_are_bounded)

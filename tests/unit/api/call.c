@@ -19,7 +19,8 @@ static enum mm_status set_text(const char *name, const char *value) {
 static enum mm_status set_number(const char *name, double number) {
     const struct mm_value value = {.kind = MM_VALUE_NUMBER, .text = "", .number = number};
     error = (struct mm_error){0};
-    return mm_parameter_set_value(&call.operands.parameters, name, strlen(name), &value, NULL, &error);
+    return mm_parameter_set_value(&call.operands.parameters, MM_IN_JSON, name, strlen(name), &value, NULL,
+                                  &error);
 }
 
 static uint64_t number_of(const struct mm_parameter *row) {
@@ -83,6 +84,13 @@ static const struct {
     {"accuracy", MM_BAD_REQUEST, "TF32|float64|high|1|"},
     {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4|large"},
     {"tiles", MM_BAD_REQUEST, "16"},
+    {"alpha", MM_BAD_REQUEST, "|NaN|inf|0x1|+1|.5|1.|1e|1 | 1|one|1,5"},
+    {"beta", MM_BAD_REQUEST, "true|-"},
+    {"activation", MM_BAD_REQUEST, "|ReLU|elu|relu |gelu-tanh"},
+    {"c", MM_BAD_REQUEST, "|Body|1|uniform(7)"},
+    {"bias", MM_BAD_REQUEST, "true"},
+    {"ldc", MM_BAD_REQUEST, "-1"},
+    {"c_shape", MM_BAD_REQUEST, "2x3"},
     {"a_shape", MM_BAD_REQUEST, "|,|1,|,1|1,,2|-1|2.0|(1,2)|1, 2|[1]|1,2,3,4,5,6,7,8,9|1;2|0x1"},
     {"shape", MM_BAD_REQUEST, "1,2"},
     {"a", MM_BAD_REQUEST, "1"},
@@ -105,7 +113,9 @@ static void test_bad_texts(void **state) {
 }
 
 static void test_parameters_of_products_alone(void **state) {
-    EACH(name, "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour") {
+    EACH(name,
+         "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour|c|bias|c_from|bias_from|c_shape|ldc|"
+         "alpha|beta|activation") {
         mm_call_init(&call, MM_TRANSPOSE);
         assert_int_equal(set_text(name, "1"), MM_BAD_REQUEST);
         assert_string_equal(error.field, name);
@@ -187,5 +197,77 @@ static void test_large_numbers(void **state) {
     assert_int_equal(set_text("timeout_ms", "705032704"), MM_BAD_REQUEST);
 }
 
-RUN_TESTS(test_good_texts, test_bad_texts, test_parameters_of_products_alone, test_shapes,
-          test_dimension_without_limit, test_names, test_large_numbers)
+/* A factor is read in each type of sums that can represent it. */
+static void test_factors(void **state) {
+    static const struct {
+        const char *text, *sums; /* the types of sums that have the factor */
+    } factors[] = {
+        {"1", "float32|float64|int32|int64"},
+        {"-2147483648", "float32|float64|int32|int64"},
+        {"2147483648", "float32|float64|int64"},
+        {"-9223372036854775808", "float32|float64|int64"},
+        {"9223372036854775808", "float32|float64"},
+        {"0.5", "float32|float64"},
+        {"2e3", "float32|float64|int32|int64"},
+        {"1e39", "float64"},
+        {"1e309", ""},
+    };
+    for (size_t index = 0; index < COUNT(factors); index++)
+        EACH(dtype, "float32|float64|float16|int8|int32|int64") {
+            struct mm_product product = {.m = 0};
+            mm_call_init(&call, MM_MATMUL);
+            assert_int_equal(set_text("alpha", factors[index].text), MM_OK);
+            assert_int_equal(set_text("dtype", dtype), MM_OK);
+            assert_int_equal(mm_call_resolve(&call.operands, &error), MM_OK);
+            const enum mm_status status = mm_call_epilogue(&call, &product, &error);
+            const enum mm_dtype sum = mm_dtype_sum(call.operands.dtype);
+            const bool fits = strstr(factors[index].sums, mm_dtype_name(sum)) != NULL;
+            if (status != (fits ? MM_OK : MM_BAD_REQUEST) || (!fits && strcmp(error.field, "alpha") != 0))
+                fail_msg("alpha=%s of %s: %s", factors[index].text, dtype, error.detail);
+        }
+}
+
+static const struct {
+    const char *given;
+    enum mm_status status;
+    const char *text; /* the terms, or the field of the error */
+} epilogues[] = {
+    {"", MM_OK, ""},
+    {"beta=0", MM_OK, "beta"},
+    {"beta=1", MM_BAD_REQUEST, "beta"},
+    {"c=body", MM_OK, "beta"},
+    {"c=body|beta=-3", MM_OK, "beta"},
+    {"c_from=identity()|bias_from=uniform(7)|activation=gelu_tanh|alpha=1", MM_OK,
+     "alpha,beta,bias,gelu_tanh"},
+    {"activation=none|verify=1", MM_OK, ""},
+    {"activation=relu|verify=1", MM_UNSUPPORTED, "activation"},
+    {"activation=relu|dtype=int8", MM_OK, "relu"},
+    {"activation=tanh|dtype=int64", MM_UNSUPPORTED, "activation"},
+    {"activation=tanh|result_dtype=float16", MM_OK, "tanh"},
+    {"dtype=int32|c=body|beta=1.5", MM_BAD_REQUEST, "beta"},
+};
+
+static void test_epilogues(void **state) {
+    for (size_t index = 0; index < COUNT(epilogues); index++) {
+        struct mm_product product = {.m = 0};
+        char text[MM_EPILOGUE_TEXT_MAX];
+        mm_call_init(&call, MM_MATMUL);
+        EACH(pair, epilogues[index].given) {
+            char name[32];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(pair, "="), pair);
+            if (*pair != '\0')
+                assert_int_equal(set_text(name, strchr(pair, '=') + 1), MM_OK);
+        }
+        assert_int_equal(mm_call_resolve(&call.operands, &error), MM_OK);
+        const enum mm_status status = mm_call_epilogue(&call, &product, &error);
+        mm_call_epilogue_text(&call, text);
+        if (status != epilogues[index].status ||
+            strcmp(status == MM_OK ? text : error.field, epilogues[index].text) != 0)
+            fail_msg("%s: %s, '%s': %s", epilogues[index].given, mm_status_name(status), text, error.detail);
+        assert_true(status != MM_OK || product.epilogue.is_set == (strcmp(text, "") != 0) ||
+                    strcmp(epilogues[index].given, "beta=0") == 0);
+    }
+}
+
+RUN_TESTS(test_factors, test_epilogues, test_good_texts, test_bad_texts, test_parameters_of_products_alone,
+          test_shapes, test_dimension_without_limit, test_names, test_large_numbers)

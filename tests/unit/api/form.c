@@ -17,7 +17,7 @@ static const struct mm_codec *codec(void) {
     return codec;
 }
 
-/* Each .npy file has a letter, by which the forms below include it. */
+/* Forms below include a .npy file by its letter. */
 static const struct {
     char letter;
     size_t bytes; /* bytes of its elements */
@@ -185,6 +185,17 @@ static const struct {
     {MM_MATMUL, TYPED("a", "text/plain", "1,2,3") CSV("b", "1") END, MM_BAD_REQUEST, "a",
      "is not a .npy file"},
     {MM_MATMUL, CSV("a", "$A") CSV("b", "1") END, MM_BAD_REQUEST, "a", "a[0][0], at line 1"},
+    {MM_MATMUL, AB CSV("c", "1\n2") CSV("bias", "3") PART("beta") "-0.5|" PART("activation") "silu|" END},
+    {MM_MATMUL, CSV("a", "1,2") CSV("b", "1,2,3\n4,5,6") CSV("bias", "1\n2\n3") CSV("c", "1;2;3") END},
+    {MM_MATMUL, PART("a") "$I|" PART("b") "$I|" PART("c") "$A|" END, MM_UNSUPPORTED, "c",
+     "the elements of c are float32, but the result is int32"},
+    {MM_MATMUL, AB PART("bias") "$X|" END, MM_UNSUPPORTED, "bias", "bfloat16"},
+    {MM_MATMUL, AB PART("bias") "$X|" PART("result_dtype") "bfloat16|" END},
+    {MM_MATMUL, AB CSV("c", "1") CSV("c", "1") END, MM_BAD_REQUEST, "c", "two parts named c"},
+    {MM_MATMUL, AB CSV("c", "1") PART("c_from") "uniform(1)|" END, MM_BAD_REQUEST, "c", "leave one out"},
+    {MM_MATMUL, AB CSV("bias", "x") END, MM_BAD_REQUEST, "bias", "bias[0][0]"},
+    {MM_MATMUL, AB PART("alpha") "half|" END, MM_BAD_REQUEST, "alpha", "a number, like 0.5"},
+    {MM_TRANSPOSE, CSV("a", "1,2") CSV("c", "1,2") END, MM_BAD_REQUEST, "c", "'c' is unknown"},
     {MM_TRANSPOSE, CSV("a", "1,2") END},
     {MM_TRANSPOSE, PART("a") "$A|" END},
     {MM_TRANSPOSE, PART("a") "$D|" END},
@@ -222,8 +233,8 @@ static void begin(enum mm_op op) {
                           NULL); /* as if the query had this parameter */
 }
 
-/* Decodes a body of unknown length that arrives in chunks. The body so far has memory of exactly its size, so
- * a sanitizer reports reads past its end. */
+/* Decodes a body of unknown length that arrives in chunks. After each chunk, the body has memory of exactly
+ * its size, so a sanitizer reports reads past its end. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
@@ -262,7 +273,7 @@ static void test_decoded(void **state) {
     }
 }
 
-/* An operand in a .npy file points into the body. Two operands in CSV do not need the body. */
+/* Operands in .npy files point into the body. If both operands are in CSV, the body is not needed. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END

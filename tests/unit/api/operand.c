@@ -48,7 +48,7 @@ static void sources(void **state) {
 static const struct {
     const char *given, *a, *b;
     enum mm_status status;
-    const char *a_shape, *b_shape; /* or the field of the error and "" */
+    const char *a_shape, *b_shape; /* expected shapes; or the error's field and "" */
 } shapes[] = {
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4", "", "", MM_OK, "2×3", "3×4"},
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4|transpose_a=1|transpose_b=1", "", "", MM_OK, "3×2",
@@ -71,6 +71,9 @@ static const struct {
     {"a_from=uniform(1)|a_shape=2,3|m=2", "", "3,4", MM_BAD_REQUEST, "m", ""},
     {"a_from=uniform(1)|m=2", "2,3", "3,4", MM_BAD_REQUEST, "a", ""},
     {"m=2", "2,3", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"c_from=uniform(1)|m=2", "2,3", "3,4", MM_BAD_REQUEST, "m", ""},
+    {"c_shape=2,4", "2,3", "3,4", MM_BAD_REQUEST, "c_shape", ""},
+    {"a_from=uniform(1)|m=2|c_from=uniform(1)|c_shape=2,4", "", "3,4", MM_OK, "2×3", "3×4"},
 };
 
 static bool read_shape(const char *text, struct mm_shape *shape) {
@@ -78,6 +81,44 @@ static bool read_shape(const char *text, struct mm_shape *shape) {
     for (const char *at = text; *at != '\0'; at += strcspn(at, ",") + (strchr(at, ',') != NULL))
         shape->dims[shape->rank++] = strtoull(at, NULL, 10);
     return shape->rank > 0;
+}
+
+/* A generated c has the result's shape unless c_shape says its own, and a generated bias has n elements. */
+static void shapes_of_optional_operands(void **state) {
+    static const struct {
+        const char *c_shape, *a, *b, *c, *bias;
+    } cases[] = {
+        {NULL, "2,3", "3,4", "2×4", "4"},
+        {NULL, "5,1,2,3", "7,3,4", "5×7×2×4", "4"},
+        {"1,2,4", "5,2,3", "3,4", "1×2×4", "4"},
+        {NULL, "3", "3,4", "4", "4"},
+        {NULL, "2,3", "3", "2", "2"}, /* no bias suits */
+        {NULL, "3", "3", "", "1"},
+    };
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_call call;
+        struct mm_shape a, b;
+        char c_text[MM_SHAPE_TEXT_MAX], bias_text[MM_SHAPE_TEXT_MAX];
+        mm_call_init(&call, MM_MATMUL);
+        assert_int_equal(set(&call, "c_from", "uniform(1)"), MM_OK);
+        assert_int_equal(set(&call, "bias_from", "identity()"), MM_OK);
+        assert_int_equal(set(&call, "dtype", "int8"), MM_OK);
+        if (cases[index].c_shape != NULL)
+            assert_int_equal(set(&call, "c_shape", cases[index].c_shape), MM_OK);
+        read_shape(cases[index].a, &a);
+        read_shape(cases[index].b, &b);
+        const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {&a, &b};
+        assert_int_equal(mm_call_resolve(&call.operands, &error), MM_OK);
+        assert_int_equal(mm_operands_set_shapes(&call.operands, inlines, &error), MM_OK);
+        mm_operands_view(&call.operands);
+        mm_shape_text(&call.operands.of[MM_OPERAND_ADDEND].shape, c_text);
+        mm_shape_text(&call.operands.of[MM_OPERAND_BIAS].shape, bias_text);
+        assert_string_equal(c_text, cases[index].c);
+        assert_string_equal(bias_text, cases[index].bias);
+        assert_int_equal(call.operands.of[MM_OPERAND_ADDEND].view.dtype, MM_INT32);
+        assert_int_equal(call.operands.of[MM_OPERAND_BIAS].view.dtype, MM_INT32);
+        assert_int_equal(call.operands.of[MM_OPERAND_A].view.dtype, MM_INT8);
+    }
 }
 
 static void shapes_of_made_operands(void **state) {
@@ -92,7 +133,7 @@ static void shapes_of_made_operands(void **state) {
             assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
         }
         const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {read_shape(shapes[index].a, &a) ? &a : NULL,
-                                                  read_shape(shapes[index].b, &b) ? &b : NULL};
+                                                                 read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
         const enum mm_status status = mm_operands_set_shapes(&call.operands, inlines, &error);
         mm_shape_text(&call.operands.of[0].shape, a_text);
@@ -106,7 +147,7 @@ static void shapes_of_made_operands(void **state) {
 }
 
 /* Only the CPU needs host memory for a generated operand. A GPU generates operands in its own memory. */
-static void memory_of_the_host(void **state) {
+static void host_memory_of_generated_operands(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);
@@ -127,4 +168,4 @@ static void memory_of_the_host(void **state) {
     assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
-RUN_TESTS(sources, shapes_of_made_operands, memory_of_the_host)
+RUN_TESTS(sources, shapes_of_made_operands, shapes_of_optional_operands, memory_of_the_host)

@@ -81,6 +81,23 @@ static const struct plan plans[] = {
     {"a_shape=0,2147483647,1&b_shape=1,0", 0},
     {"a_shape=1024,1,1&b_shape=513,1,1,1", 1537 * 4, MM_TOO_LARGE, "c"},
     {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
+    /* C and the bias follow, in the result's type. */
+    {"m=2&k=3&n=4&c=body&bias=body", 72 + 32 + 16},
+    {"m=2&k=3&n=4&c=body&bias=body", 72 + 16, MM_BAD_REQUEST},
+    {"m=1&k=3&n=1&dtype=int8&c=body&bias=body", 6 + 4 + 4},
+    {"m=1&k=3&n=1&result_dtype=float16&bias=body", 24 + 2},
+    {"m=2&k=3&n=4&c=body&ldc=6", 72 + 48},
+    {"m=2&k=3&n=4&c=body&ldc=3", 72 + 32, MM_BAD_REQUEST, "ldc"},
+    {"m=2&k=3&n=4&ldc=6", 72, MM_BAD_REQUEST, "ldc"},
+    {"m=2&k=3&n=4&c_shape=2,4", 72, MM_BAD_REQUEST, "c_shape"},
+    {"m=2&k=3&n=4&c=body&c_shape=2,4", 72 + 32},
+    {"m=2&k=3&n=4&c_from=uniform(7)&bias_from=uniform(8)", 72},
+    {"m=2&k=3&n=4&c_from=uniform(7)&c=body", 72, MM_BAD_REQUEST, "c"},
+    {"a_shape=5,2,3&b_shape=3,4&c=body", 4 * (30 + 12 + 40)},
+    {"a_shape=5,2,3&b_shape=3,4&c=body&c_shape=1,2,4", 4 * (30 + 12 + 8)},
+    {"a_shape=5,2,3&b_shape=3,4&c=body&ldc=4", 4 * (30 + 12 + 40), MM_BAD_REQUEST, "ldc"},
+    {"a_shape=3&b_shape=3&c=body", 12 + 12 + 4},
+    {"m=1&k=1&n=1&c=body&lda=262143", 1048576, MM_TOO_LARGE},
 };
 
 /* Requests to transpose an A of m×n. */

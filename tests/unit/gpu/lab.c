@@ -33,6 +33,13 @@ LAUNCH(drop_slab) {
     return multiply(&less, lane, error);
 }
 
+/* Ignores the bias. */
+LAUNCH(drop_bias) {
+    struct mm_product less = *product;
+    less.bias.rows = 0;
+    return multiply(&less, lane, error);
+}
+
 /* Leaves a tile of 16×16 in the middle of C unwritten. */
 LAUNCH(drop_tile) {
     const size_t first = product->m / 2 * product->c.ld + product->n / 2;
@@ -56,7 +63,7 @@ LAUNCH(refuse) {
 
 LAUNCH(lose_device) {
     __atomic_store_n(&lab_device.failed, 1, __ATOMIC_RELAXED);
-    return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+    return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
 }
 
 LAUNCH(transpose) {
@@ -105,6 +112,7 @@ static const struct mm_variant variants[] = {
     {MATMUL("no_corner", drop_corner)},
     {MATMUL("no_slab", drop_slab)},
     {MATMUL("no_tile", drop_tile)},
+    {MATMUL("no_bias", drop_bias)},
     {MATMUL("nothing", do_nothing)},
     {MATMUL("refuses", refuse)},
     {MATMUL("loses_device", lose_device)},
@@ -123,7 +131,7 @@ static size_t memory_free(const struct mm_device *device) {
 
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     if (lab.no_memory)
-        return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+        return mm_fail(error, MM_NO_DEVICE_MEMORY, "simulated lack of memory");
     lab.held++;
     lab.held_bytes = bytes;
     *memory = lab.memory = calloc(1, bytes);
@@ -141,7 +149,7 @@ static enum mm_status copy(unsigned *copies, void *to, const void *from, size_t 
     const struct timespec pause = {.tv_nsec = lab.copy_ns};
     (*copies)++;
     if (*copies == lab.failing_copy)
-        return mm_fail(error, MM_INTERNAL, "no copy as told");
+        return mm_fail(error, MM_INTERNAL, "simulated copy failure");
     nanosleep(&pause, NULL);
     memcpy(to, from, bytes);
     return MM_OK;
@@ -160,7 +168,7 @@ static enum mm_status download(struct mm_device *device, void *to, const void *f
 static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error) {
     if (lab.no_fill)
-        return mm_fail(error, MM_INTERNAL, "no numbers as told");
+        return mm_fail(error, MM_INTERNAL, "simulated failure to fill");
     return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 

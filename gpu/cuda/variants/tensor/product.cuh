@@ -18,8 +18,8 @@
  * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
  * they are complete.
  *
- * Cluster: with the largest tiles, two blocks form a cluster. Their tiles lie one below the other and have
- * common columns of B. Each producer loads half of these columns and multicasts them to both blocks.
+ * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. Both tiles use
+ * the same columns of B. Each producer loads half of these columns and multicasts them to both blocks.
  *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
@@ -55,7 +55,7 @@
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES for each stage (A, then B), then the buffers of C */
+    unsigned char *stages; /* for each stage A, then B; after all stages the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
@@ -127,8 +127,8 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
- * Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
+/* Returns the slot of the workspace for partial sums. Sums that include a tile's first step go to the tile's
+ * slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -159,7 +159,7 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* The producer's loop. One thread runs it. */
+/* The producer's loop, which one thread runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
@@ -173,7 +173,7 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
             /* The expected bytes include the half of B that the other block multicasts. That half may arrive
-             * early, because the phase cannot end before this thread arrives. */
+             * before this call, because the phase ends only after this thread has arrived. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
@@ -187,8 +187,8 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. Both happen before
- * the wait for the previous kernel, because they take a large part of a small product's time. */
+/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. The wait for the
+ * previous kernel comes later, because this work takes a large part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
@@ -233,7 +233,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
-        mm_cluster_sync(); /* another block may still write to this block's shared memory */
+        mm_cluster_sync(); /* wait, because another block may still write to this block's shared memory */
 }
 
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {

@@ -18,7 +18,7 @@ __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsign
 
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
-/* Rounds two sums to ELEMENT. If ELEMENT is uint16_t, the first argument chooses bfloat16 or float16. */
+/* Rounds two sums to ELEMENT. For uint16_t, the first argument is true for bfloat16, false for float16. */
 template <typename ELEMENT, typename SUM>
 __device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
     return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};
@@ -38,8 +38,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Writes a part of 64 columns of 2 bytes to a buffer, beginning with the thread's sum FIRST. Lane i of a warp
- * passes stmatrix the address of 8 elements in row i % 16. */
+/* Writes 64 columns of C with elements of 2 bytes to a buffer. The thread's sums begin with number FIRST.
+ * Lane i of a warp passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -293,8 +293,8 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
 
 /* --- stores without buffers */
 
-/* Stores two neighbouring elements, or only the first unless `is_whole`. One access for two elements causes
- * half the traffic to the L2 cache. */
+/* Stores two neighbouring elements if `is_whole`, otherwise only the first. One access for two elements
+ * causes half the traffic to the L2 cache. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {

@@ -1,14 +1,14 @@
-/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` rounds
- * float32 to tf32 first, which has 11 significant bits.
+/* `tensor` multiplies each element type with Hopper's tensor core instruction for the type. `tf32` first
+ * rounds float32 to tf32, which has 11 significant bits.
  *
  * The instruction, wgmma, reads both operands from shared memory. Blocks compute tiles of C (product.cuh).
  * way.c chooses the size of the tiles, from 64×64 to 256×256 for two blocks, and whether several blocks share
  * a tile.
  *
- * TMA, the copy engine, loads boxes of a matrix into shared memory. It needs matrices and rows that begin at
+ * TMA, the copy engine, loads boxes of a matrix into shared memory. TMA needs matrices and rows that begin at
  * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
- * and other types only K-major, so their MN-major operands are transposed first. The copy of a stored operand
- * is kept from its second product on. float64 needs no copies, because float64.cu uses another instruction.
+ * and other types only K-major, so their MN-major operands are transposed first. From a stored operand's
+ * second product on, its copy is kept. float64 needs no copies, because float64.cu uses another instruction.
  *
  * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *
@@ -313,8 +313,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status;
 }
 
-/* Whether one launch can compute a whole stack. It cannot if the rows of a transposed copy need padding,
- * because mm_cuda_copy_operand transposes stacks only into dense matrices. */
+/* Whether one launch can compute a whole stack. One launch cannot if the rows of a transposed copy need
+ * padding, because mm_cuda_copy_operand transposes stacks only into dense matrices. */
 static bool is_stackable(const struct call *call) {
     return (!call->a.is_transposed || call->a.matrix.ld == call->a.matrix.cols) &&
            (!call->b.is_transposed || call->b.matrix.ld == call->b.matrix.cols);
@@ -326,13 +326,16 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. Those of wgmma have no code for activations beyond
- * relu, and load pairs of the addend. */
+static bool holds_pairs(const struct mm_matrix *matrix) {
+    return matrix->ld % 2 == 0 && (uintptr_t)matrix->data % 8 == 0;
+}
+
+/* Whether the kernels can apply the product's epilogue. The kernels of wgmma have no code for activations
+ * beyond relu, and load the addend and the bias in pairs of elements. */
 static bool finishes(const struct mm_product *product) {
-    const struct mm_matrix *addend = &product->addend;
     return !product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy ||
            (product->epilogue.activation <= MM_ACTIVATION_RELU && !product->transpose_addend &&
-            addend->ld % 2 == 0 && (uintptr_t)addend->data % 8 == 0);
+            product->n % 2 == 0 && holds_pairs(&product->addend) && holds_pairs(&product->bias));
 }
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,

@@ -1,7 +1,6 @@
 /* Kernels for the types that wgmma multiplies: the traits of tiles, and the consumers. With float8 operands
- * the tensor cores keep only 14 bits of a sum. So a consumer lets them add up only one stage, 128 elements of
- * k. The consumer then promotes the result, which means that it adds the result to float32 sums in
- * registers. */
+ * the tensor cores keep only 14 bits of a sum. So a consumer lets the tensor cores add up only one stage, 128
+ * elements of k. The consumer then promotes the result: it adds the result to float32 sums in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
@@ -53,12 +52,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* Issues a stage's wgmma instructions. They add to d if `adds`, and otherwise start at 0. */
+/* Issues a stage's wgmma instructions, which add to d if `adds`, and otherwise start sums in d. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units from one instruction to the next */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units to the next instruction's operand */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =
