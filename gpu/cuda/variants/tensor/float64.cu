@@ -74,6 +74,7 @@ constexpr shape shapes[] = {
 /* The traits of a tile, which product.cuh explains. */
 template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct tile {
     using ROLES = struct float64_roles;
+    static constexpr bool LOADS_ADDEND = false;
     static constexpr shape SHAPE = shapes[SIZE];
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
     static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;
@@ -256,7 +257,7 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
-    if (walk.work.end - walk.work.begin == plan.schedule.steps) {
+    if (mm_is_whole(plan, walk.work)) {
         store<T>(mm_tensor_item(plan, walk.tile), walk.tile.row + row, walk.tile.col + col, sums);
         return;
     }
