@@ -43,17 +43,14 @@ MM_HOST_AND_DEVICE void mm_store_uint64_t(enum mm_dtype dtype, void *elements, s
 #ifdef __CUDACC__
 #define MM_READ(TYPE, elements, index) (((const TYPE *)(elements))[index])
 #else
-#define MM_UNALIGNED(TYPE)                                                                                   \
-    struct mm_unaligned_##TYPE {                                                                             \
-        TYPE element;                                                                                        \
+#define X(constant, name, type, ...)                                                                         \
+    struct mm_unaligned_##type {                                                                             \
+        type element;                                                                                        \
     } __attribute__((packed, may_alias));
-
-MM_UNALIGNED(float)
-MM_UNALIGNED(double)
-MM_UNALIGNED(mm_float16)
-MM_UNALIGNED(mm_bfloat16)
-MM_UNALIGNED(uint32_t)
-MM_UNALIGNED(uint64_t)
+MM_DTYPE_TABLE(X)
+X(, , uint32_t)
+X(, , uint64_t)
+#undef X
 
 #define MM_READ(TYPE, elements, index) (((const struct mm_unaligned_##TYPE *)(elements))[index].element)
 #endif
