@@ -1,4 +1,4 @@
-/* The parameters of products and transpositions, and the checks of sizes. */
+/* Defines the parameters of products and transpositions, and checks the sizes of matrices. */
 #include "api/call.h"
 
 #include <stdio.h>
@@ -117,10 +117,10 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
     return status;
 }
 
-/* Whether no matrix can be in device memory, whatever the backend. */
+/* Whether all matrices are in host memory on every backend. */
 static bool is_all_in_host_memory(const struct mm_call *call) {
-    return mm_operands_are_inline(&call->operands) && !mm_selection_is_part(&call->selection) && call->out[0] == '\0' &&
-           mm_selection_has_matrix(&call->selection);
+    return mm_operands_are_inline(&call->operands) && !mm_selection_is_part(&call->selection) &&
+           call->out[0] == '\0' && mm_selection_has_matrix(&call->selection);
 }
 
 static enum mm_status check_together(const struct mm_call *call, const size_t operand_bytes[MM_OPERANDS_MAX],

@@ -1,4 +1,5 @@
-/* A call: a request for a product or a transposition. Names of backends and variants are not looked up here.
+/* A call is a request for a product or a transposition. Names of backends and variants are not looked up
+ * here.
  *
  * The order of use: mm_call_init, then parameters and body (mm_parameter_set_text, a codec), mm_call_product,
  * mm_call_epilogue, mm_shape_conform, mm_call_check_memory, mm_call_apply_layout. The codec calls
@@ -12,10 +13,10 @@
 #include "api/result.h"
 #include "gpu/names.h"
 
-/* The request's parameters. If the client does not give one, its member keeps the default of mm_call_init:
+/* The parameters of a request. A parameter that the client does not give keeps the value from mm_call_init:
  * "auto" for variant and backend, "float32" for dtype, otherwise 0. */
 struct mm_call {
-    struct mm_operands operands; /* must be first, because pointers are cast */
+    struct mm_operands operands; /* must be first: pointers to it are cast to this struct */
     char variant[MM_PARAMETER_NAME_MAX + 1];
     char backend[MM_PARAMETER_NAME_MAX + 1];
     char result_dtype_name[MM_PARAMETER_NAME_MAX + 1];
@@ -32,8 +33,8 @@ struct mm_call {
 /* Initializes a call for /v1/matmul or /v1/transpose. */
 void mm_call_init(struct mm_call *call, enum mm_op op);
 
-/* Initializer of a struct mm_operands_kind for an endpoint with other parameters. `rows` is the endpoint's
- * parameter table. `type` is the endpoint's struct, which must begin with struct mm_call. */
+/* Initializes a struct mm_operands_kind, for an endpoint that has its own parameter table `rows`. `type` is
+ * the endpoint's struct, which must begin with struct mm_call. */
 #define MM_CALL_KIND(op, rows, type)                                                                         \
     { MM_PARAMETER_TABLE(rows), sizeof(type), op, false, mm_call_resolve, mm_call_sizes }
 
@@ -41,7 +42,7 @@ void mm_call_init(struct mm_call *call, enum mm_op op);
  * must live as long as the call. */
 void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind);
 
-/* Sets the element types of the operands and the result from their names in the call. `operands` must be the
+/* Sets the element types of the operands and the result by the names in the call. `operands` must be the
  * first member of a struct mm_call. Fails with MM_BAD_REQUEST if stored operands differ in type from each
  * other or from dtype. Fails with MM_UNSUPPORTED if a type is unknown, or a stored c or bias has another type
  * than the result. On failure both types are float32. */
@@ -56,8 +57,8 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
 enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 
-/* Checks the host memory for the result (c_bytes) and the inline operands. is_host: the backend computes in
- * host memory, so operands that are generated or copied from a device count too. Fails with MM_TOO_LARGE. */
+/* Checks that the result (c_bytes) and inline operands fit in host memory. If the backend computes there
+ * (is_host), operands generated or copied from a device count too. Fails with MM_TOO_LARGE. */
 enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 

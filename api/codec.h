@@ -1,8 +1,8 @@
-/* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. It
- * knows no sockets and no devices.
+/* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. Codecs
+ * know no sockets and no devices.
  *
  * The connection's thread calls a codec. If a body or a result is large, a thread of the worker pool calls
- * `decode`, `encode` and both `finish` functions instead, while the connection waits. If a request ends while
+ * `decode`, `encode` and both `finish` functions instead. The connection then waits. If a request ends while
  * it waits for memory, or its client disconnects, the thread that ends the request calls `cancel`. */
 #pragma once
 
@@ -11,25 +11,25 @@
 
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* length of a chunked body that is still arriving */
 
-/* A complete request body. The caller keeps it until the job is done, because views may point into it.
- * Decoding may move elements within it. */
+/* A complete request body. The caller keeps the body until the job is done, because views may point into the
+ * body. A codec may move elements within the body. */
 struct mm_body {
     void *data; /* aligned to 64 bytes; NULL only if bytes is 0 */
     size_t bytes;
     const char *content_type; /* the whole Content-Type header; NULL if it is absent */
 };
 
-/* Threads that share long work. `run` calls one(data, index) in parallel, once for each index below count. It
- * returns when all calls have returned. The calling thread takes part. */
+/* Threads that share long work. `run` calls one(data, index) in parallel, once for each index below count,
+ * and returns when all calls have returned. The calling thread takes part in the work. */
 struct mm_helpers {
     void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
                 void *data);
 };
 
-/* The content of a reply: a matrix or figures about it, and how it was computed. For a stored matrix,
- * `outcome` is NULL, and `device` and `operand_dtype` are not used. */
+/* The content of a reply: a matrix, or figures such as its sum, and how the product was computed. For a
+ * stored matrix, `outcome` is NULL, and `device` and `operand_dtype` are not used. */
 struct mm_answer {
-    const struct mm_outcome *outcome; /* how the product ran, or NULL */
+    const struct mm_outcome *outcome;
     const struct mm_device *device;
     enum mm_dtype operand_dtype;
     struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */
@@ -37,15 +37,16 @@ struct mm_answer {
     bool has_matrix;                      /* the reply includes the elements; false only in JSON */
     uint64_t figures;                     /* bits of enum mm_figure; 0 except in JSON */
     const struct mm_reduction *reduction; /* values of the figures */
-    struct mm_buffer *result;             /* memory of the elements; an encoder may move it to the body */
-    const uint64_t *span_ns;    /* durations by enum mm_span; encode and total are final only in `finish` */
+    struct mm_buffer *result;             /* memory of the elements; `encode` may move it to the body */
+    const uint64_t
+        *span_ns; /* durations, indexed by enum mm_span; encode and total are final only in `finish` */
     struct mm_helpers *helpers; /* NULL if the encoder works alone */
 };
 
 enum { MM_REPLY_HEAD_MAX = 256 };
 
 /* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. A format can put a header
- * into `head`, so it need not copy the elements. The struct's owner frees the buffer. */
+ * into `head`, so the elements need not be copied. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;
@@ -55,19 +56,19 @@ struct mm_reply_body {
 
 /* Functions that read a body while it arrives. The body is in the caller's memory, aligned to 64 bytes. */
 struct mm_body_reader {
-    /* Begins to read a body of body_bytes bytes, or MM_LENGTH_UNKNOWN. `into` is the first member of the
-     * endpoint's struct, which has the query's parameters; the reader copies the whole struct. The caller
-     * keeps limits and memory until finish or cancel. Returns the state that the other functions take, or
-     * NULL if memory runs out. mm_codec_decode may still read the complete body then. */
+    /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
+     * first member of the endpoint's struct, which has the query's parameters. The reader copies that whole
+     * struct. The caller keeps limits and memory until finish or cancel. Returns the state for the other
+     * functions. Returns NULL if memory runs out; mm_codec_decode can then read the complete body. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on, after the body has grown to body_bytes. The caller may have moved the body. The reader may
-     * move elements within it. Returns the body's new length: the next chunk goes there. */
+     * move elements within the body. Returns the body's new length, where the next chunk goes. */
     size_t (*feed)(void *reading, void *body, size_t body_bytes);
 
-    /* Frees the memory of decoded elements for other requests; `finish` then reads the body again. NULL if
-     * the reader keeps no such memory. */
+    /* Frees the memory of decoded elements for other requests, so `finish` will read the body again. The
+     * member is NULL if the reader keeps no such memory. */
     void (*yield)(void *reading);
 
     /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the whole
@@ -87,13 +88,13 @@ struct mm_body_reader {
 /* Readers of bodies that are a single file. */
 extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
-/* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. A codec
- * without media_type reads only matrices to store, and their Content-Type is reply_type. */
+/* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. If media_type
+ * is NULL, the codec reads only uploads of matrices to store, whose Content-Type is reply_type. */
 struct mm_codec {
     const char *media_type;     /* Content-Type of requests, lower case; NULL if there are none */
     const char *reply_type;     /* Content-Type of replies; NULL if there are none */
     const char *file_extension; /* such as ".npy"; NULL if the format has no files */
-    const char *natural_reply;  /* reply type if Accept does not decide; NULL if reply_type */
+    const char *natural_reply;  /* preferred reply type if Accept allows several; NULL means reply_type */
 
     /* For each operation, a valid request for error messages: a JSON body, a query, or curl's arguments. */
     const char *example[MM_OP_COUNT];
@@ -105,7 +106,7 @@ struct mm_codec {
      * shapes. */
     const char *dimensions[MM_OP_COUNT];
 
-    /* Checks the parameters of the Content-Type. Fails with MM_BAD_REQUEST. NULL if they do not matter. */
+    /* Checks the Content-Type's parameters. Fails with MM_BAD_REQUEST. NULL if the codec ignores them. */
     enum mm_status (*check_type)(const char *content_type, struct mm_error *error);
 
     /* Checks the query's parameters and the body's length before the body arrives. Allocates nothing. Fails
@@ -123,14 +124,14 @@ struct mm_codec {
     /* The highest rank of a result that a reply can hold. */
     unsigned reply_rank_max;
 
-    /* Computes the most bytes of a reply's body with a result of this shape and type; false if they exceed
-     * SIZE_MAX. NULL if the body is the result's own buffer. */
+    /* Sets *bytes to the largest size of a reply's body for this shape and type. False if it exceeds
+     * SIZE_MAX. The member is NULL if the body is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
     /* The most bytes of a reply's body without elements; 0 if the format has no such reply. */
     size_t facts_bytes_max;
 
-    /* Writes the reply into *body, whose buffer has the bytes that reply_bytes_max computed. If
+    /* Writes the reply into *body, whose buffer has as many bytes as reply_bytes_max computed. If
      * reply_bytes_max is NULL, moves the buffer of answer->result to *body. */
     void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
 
@@ -145,17 +146,17 @@ extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_
 
 /* Chooses the codec by a request's Content-Type (NULL if absent). A type that clients send by default
  * (mm_media_untyped) counts as absent. Without a type, the body is raw if the query has all dimensions
- * (has_dimensions). Otherwise the body's first character that is not a space decides: `first`, or 0 if the
- * body is empty. If `first` must decide but body_seen is false, sets *codec to NULL and returns MM_OK. Fails
- * with MM_UNSUPPORTED_MEDIA_TYPE. */
+ * (has_dimensions). Otherwise `first` decides: the body's first character that is not a space, or 0 if the
+ * body is empty. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and returns
+ * MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
-/* Chooses the codec of a matrix to store by its Content-Type (NULL if absent). The body may also be a single
- * .npy or CSV file. Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise
- * `first`, the body's first character, shows a .npy file if the type is absent, octet-stream or unknown, and
- * shows JSON if the type is absent. If `first` must decide but body_seen is false, sets *codec to NULL and
+/* Chooses the codec for a matrix to store. content_type may be NULL, or the type of a .npy or CSV file.
+ * Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise the body's first
+ * character (`first`) can show the format: .npy if the type is absent, octet-stream or unknown, and JSON only
+ * if the type is absent. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and
  * returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
@@ -168,7 +169,7 @@ enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *nat
 /* Returns the codec for a reply without elements: JSON, or NULL if Accept excludes JSON. */
 const struct mm_codec *mm_codec_for_facts(const char *accept);
 
-/* Fails with MM_BAD_REQUEST, because only JSON can hold figures, but Accept excludes JSON. */
+/* Returns MM_BAD_REQUEST: the client asks for figures, which only JSON can hold, but Accept excludes JSON. */
 enum mm_status mm_codec_fail_figures(struct mm_error *error);
 
 /* Fails with MM_NOT_ACCEPTABLE if the codec's replies cannot hold a result of this shape. */
@@ -176,7 +177,7 @@ enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct m
                                     struct mm_error *error);
 
 /* Decodes a complete body, after the codec's plan has accepted the query and the body's length. The operands'
- * views point into the body or into their storage, which is empty on failure. Fails with MM_BAD_REQUEST (with
+ * views point into the body or into into->storage, which is empty on failure. Fails with MM_BAD_REQUEST (with
  * line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, MM_BUSY or
  * MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,

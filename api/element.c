@@ -60,7 +60,7 @@ SPECIAL(MM_FLOAT8_E5M2, float8_e5m2)
 #define FLOATS(LARGEST) "numbers up to " LARGEST ", \"NaN\", \"Infinity\", \"-Infinity\""
 #define WHOLES(LEAST, MOST) "whole numbers from " LEAST " to " MOST
 
-/* The rows: one macro for each type, with values in the order of struct mm_element. */
+/* The rows of the table: one macro for each type. A macro lists the members of struct mm_element in order. */
 #define ROW_MM_FLOAT32                                                                                       \
     "<f4", mm_number_float32, put_float32, write_float32, MM_FLOAT_TEXT_MAX, FLOATS("3.40282347e+38")
 #define ROW_MM_FLOAT64                                                                                       \

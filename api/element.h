@@ -8,7 +8,7 @@ struct mm_element {
     const char *npy; /* NumPy's name of the type, such as "<f4" */
     mm_number_reader *read;
 
-    /* Stores a NaN or an infinity; false if the type lacks this value. NULL if the type has neither. */
+    /* Stores a NaN or an infinity; false if the type lacks this value. NULL if the type has none. */
     bool (*put_special)(float value, void *element);
 
     /* Writes `count` elements as JSON with commas between them, and returns the end. An element takes at most

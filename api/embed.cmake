@@ -1,8 +1,9 @@
-# Embeds files in the program. A CMakeLists.txt includes this file for the functions. The build runs it as a script: with
-# GZIP it compresses INPUT, otherwise it writes the files listed in FILES as C arrays with a NUL, and a table of them.
+# Functions that embed files in the program. The build also runs this file as a script. If GZIP is set, the script
+# compresses INPUT. Otherwise it writes OUTPUT, a C file with the contents of the files that are listed in FILES.
 
-# mm_embed(OUT TABLE ROOT FILE…) embeds FILEs, which are absolute paths. The variable OUT becomes the C file to compile,
-# which defines `struct mm_embedded_files TABLE`. Paths in the table are relative to ROOT; if ROOT is empty, names only.
+# mm_embed(OUT TABLE ROOT FILE…): stores in the variable OUT the path of a generated C file, which defines
+# `struct mm_embedded_files TABLE` with the contents of each FILE. FILEs are absolute paths. In the table, names are
+# relative to ROOT. If ROOT is empty, the names have no folder.
 function(mm_embed out table root)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${table}.c)
     set(script ${PROJECT_SOURCE_DIR}/api/embed.cmake)
@@ -15,7 +16,7 @@ function(mm_embed out table root)
     set(${out} ${made} PARENT_SCOPE)
 endfunction()
 
-# mm_embed_gzip(OUT FILE) compresses FILE in the build folder. The variable OUT becomes the path of NAME.gz.
+# mm_embed_gzip(OUT FILE): compresses FILE during the build and stores the path of the result in the variable OUT.
 function(mm_embed_gzip out file)
     get_filename_component(name ${file} NAME)
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${name}.gz)
@@ -29,7 +30,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 if(GZIP)
-    set(ENV{SOURCE_DATE_EPOCH} 0) # otherwise the header has the build time, so ETags change with each build
+    set(ENV{SOURCE_DATE_EPOCH} 0) # otherwise the output would depend on the time
     file(ARCHIVE_CREATE OUTPUT ${GZIP} PATHS ${INPUT} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
     return()
 endif()

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 struct mm_embedded_file {
-    const char *path; /* relative path, by which the file is found */
+    const char *path;
     const unsigned char *text;
     size_t bytes;
     const char *etag; /* HTTP entity tag, a hash of the text */

@@ -1,4 +1,4 @@
-/* Reads media types and Accept. If one part of a header is malformed, the other parts still count. */
+/* Reads media types and Accept. A malformed part of a header does not spoil the other parts. */
 #include "api/media.h"
 
 #include "api/slice.h"
@@ -23,8 +23,8 @@ bool mm_media_is(const char *content_type, const char *type) {
     return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
-/* Returns how exactly a range names the type: 0 if it does not match, 1 for any type, 2 for the main type, 3
- * for the type itself. Sets *valid to true unless the range is malformed, such as "json". */
+/* Returns how exactly a media range names the type: 0 not at all, 1 as any type, 2 by its main type, 3 in
+ * full. Sets *valid to true unless the range is malformed, such as "json". */
 static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)
@@ -45,8 +45,8 @@ static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     return mm_slice_is_any_case(range, type) ? 3 : 0;
 }
 
-/* Returns a weight such as "0.5" in thousandths, or 0 if it is malformed. It is at most 1 and has at most
- * three decimals. The leading 0 may be missing, because Java's HttpURLConnection sends "q=.2". */
+/* Returns a weight such as "0.5" in thousandths, or 0 if the text is malformed. A weight is at most 1 and has
+ * at most three decimals. The leading 0 may be missing, because Java's HttpURLConnection sends "q=.2". */
 static int read_weight(struct mm_slice text) {
     const char *digit = text.start;
     const char *end = text.start + text.length;
@@ -67,7 +67,7 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Returns the weight from the parameters of a range. *others: another parameter comes before q. */
+/* Returns the weight of a range. Sets *others to whether other parameters come before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
@@ -83,7 +83,7 @@ static int read_parameters(const char *text, const char *end, bool *others) {
 }
 
 /* Parameters of a range, such as charset, are not compared, because the server's types have none. A range
- * with parameters only counts as more specific. */
+ * with parameters only counts as more specific than a range without. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;

@@ -12,11 +12,11 @@ static const struct {
     struct mm_operand_role roles[MM_OPERANDS_MAX];
 } operands_of[MM_OP_COUNT] = {
     [MM_MATMUL] = {4,
-                   {[MM_OPERAND_A] = {"a", MM_DIMENSION_M, MM_DIMENSION_K},
-                    [MM_OPERAND_B] = {"b", MM_DIMENSION_K, MM_DIMENSION_N, .is_column = true},
-                    [MM_OPERAND_ADDEND] = {"c", .is_optional = true},
-                    [MM_OPERAND_BIAS] = {"bias", .is_optional = true}}},
-    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N}}},
+                   {[MM_OPERAND_A] = {"a", MM_DIMENSION_M, MM_DIMENSION_K, false, false},
+                    [MM_OPERAND_B] = {"b", MM_DIMENSION_K, MM_DIMENSION_N, true, false},
+                    [MM_OPERAND_ADDEND] = {.name = "c", .is_optional = true},
+                    [MM_OPERAND_BIAS] = {.name = "bias", .is_optional = true}}},
+    [MM_TRANSPOSE] = {1, {{"a", MM_DIMENSION_M, MM_DIMENSION_N, false, false}}},
 };
 
 void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kind *kind) {
@@ -65,8 +65,8 @@ static struct mm_stored *find_reference(const struct mm_references *references, 
     return NULL;
 }
 
-/* Adds a reference to a stored matrix. If the operand had another source before, there may be no place for a
- * second reference. *stored is then NULL, and mm_parameter_set rejects the second source. */
+/* Adds a reference to a stored matrix. All places can be taken if the operand had another source before.
+ * *stored is then NULL, and mm_parameter_set rejects the second source. */
 static enum mm_status acquire_stored(struct mm_references *references, const char *written,
                                      const char *matrix, struct mm_stored **stored, struct mm_error *error) {
     if (references == NULL || references->store == NULL)
@@ -123,7 +123,7 @@ enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_ope
                              written, text.length > 40 ? 40 : (int)text.length, text.start);
     memset(&value, 0, sizeof value);
     const enum mm_status status = read_source(operands->references, written, text, &value.source, error);
-    /* A second source is an error even if no such matrix exists; mm_parameter_set reports it. */
+    /* mm_parameter_set rejects a second source, even if no such matrix exists. */
     const bool is_second =
         (operands->parameters.given & mm_parameter_bit(&operands->parameters, &operand->source)) != 0;
     if (status == MM_OK || (status == MM_NO_SUCH_MATRIX && is_second))

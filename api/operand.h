@@ -1,6 +1,6 @@
 /* The operands of a request: a list of matrices with names, which codecs decode. An operand comes in the body
  * (inline), or the server generates it, or it is a stored matrix (gpu/matrix/source.h). A generated operand
- * has the request's element type. A stored operand sets that type.
+ * has the request's element type. A stored operand decides the request's element type.
  *
  * The addend c and the bias of a product are optional. They have the result's type, and its shape unless the
  * client says theirs. They set neither types nor dimensions.
@@ -33,7 +33,7 @@ struct mm_operand {
     struct mm_shape shape;
     bool is_transposed;
     bool in_body; /* an optional operand is inline; set by codecs, or by c=body in the query */
-    uint64_t ld; /* leading dimension in a raw body, in elements */
+    uint64_t ld;  /* leading dimension in a raw body, in elements */
 
     struct mm_matrix view; /* all elements; data of an inline operand is in the body or the storage */
     bool column_major;     /* Fortran order; the view is valid only after mm_call_apply_layout */
@@ -60,7 +60,7 @@ struct mm_operands_kind {
 
 /* Call mm_operands_init first. The struct owns `storage`. */
 struct mm_operands {
-    struct mm_parameters parameters; /* must be first, because pointers are cast */
+    struct mm_parameters parameters; /* must be first: pointers to it are cast to this struct */
     const struct mm_operands_kind *kind;
     unsigned count;
     struct mm_operand of[MM_OPERANDS_MAX];
@@ -69,8 +69,8 @@ struct mm_operands {
     uint64_t dimensions[MM_DIMENSION_COUNT];
     char dtype_name[MM_PARAMETER_NAME_MAX + 1];
 
-    enum mm_dtype dtype;              /* type of the operands that are not optional; set by kind->resolve */
-    enum mm_dtype result_dtype;       /* type of the result and the optional operands; set by mm_call_resolve */
+    enum mm_dtype dtype;        /* type of the operands that are not optional; set by kind->resolve */
+    enum mm_dtype result_dtype; /* type of the result and the optional operands; set by mm_call_resolve */
     struct mm_references *references; /* stored matrices that the request uses; NULL if it may use none */
     bool views_body;          /* a view points into the body, so keep the body until the job is done */
     struct mm_buffer storage; /* memory of decoded elements */
@@ -87,7 +87,7 @@ void mm_operands_init(struct mm_operands *operands, const struct mm_operands_kin
 /* Frees the storage, which came from `memory`, and clears the views. */
 void mm_operands_release(struct mm_operands *operands, struct mm_reservation *memory);
 
-/* References to the stored matrices that a request uses. There is one for each name, so a name means one
+/* References to the stored matrices that a request uses. Each name has one reference, so a name means one
  * value in the whole request. The owner keeps this struct until no copy of the operand list is used. */
 struct mm_references {
     struct mm_store *store; /* NULL if the server stores no matrices */
@@ -96,13 +96,13 @@ struct mm_references {
     struct mm_stored *values[MM_OPERANDS_MAX];
 };
 
-/* Releases the references. No job may still read the values. */
+/* Releases the references. Call this only when no job reads the values any more. */
 void mm_references_release(struct mm_references *references);
 
 /* Reads a source: "uniform(SEED)", "identity()" or the name of a stored matrix, which gets a reference in
  * operands->references. `written` is the parameter's name for errors. Fails with MM_UNSUPPORTED, with
  * MM_NO_SUCH_MATRIX, or with MM_BAD_REQUEST if the endpoint takes no sources or the client gave a different
- * one before. */
+ * source before. */
 enum mm_status mm_operand_set_source(struct mm_operands *operands, struct mm_operand *operand,
                                      const char *written, struct mm_slice text, struct mm_error *error);
 
@@ -139,8 +139,8 @@ static inline enum mm_dtype mm_operand_dtype(const struct mm_operands *operands,
 struct mm_shape mm_operands_result(const struct mm_operands *operands);
 
 /* Sets operands->dtype to the type of stored operands, or to the type that the request names. Fails with
- * MM_BAD_REQUEST if stored operands differ in type from each other or from that name, and with MM_UNSUPPORTED
- * if the name is unknown. On failure the type is float32. */
+ * MM_BAD_REQUEST if stored operands differ in type from each other or from the named type, and with
+ * MM_UNSUPPORTED if the name is unknown. On failure the type is float32. */
 enum mm_status mm_operands_resolve(struct mm_operands *operands, struct mm_error *error);
 
 /* Checks that an optional operand has the result's type. `dtype` is the type of its file or stored matrix.
@@ -154,8 +154,8 @@ enum mm_status mm_operands_check_elements(const struct mm_operands *operands, st
 /* Fails with MM_BAD_REQUEST: an element of type bool is neither 0 nor 1. */
 enum mm_status mm_operand_fail_bool(const struct mm_operand *operand, struct mm_error *error);
 
-/* Whether all shapes are known without the body: the query names all dimensions or all shapes, or no operand
- * is inline. A wrong value counts as named. Stored operands name their dimensions. */
+/* Whether all shapes are known without the body: the query has all dimensions or all shapes, or no operand is
+ * inline. A wrong value counts too, and so does a dimension of a stored operand. */
 bool mm_operands_name_shapes(const struct mm_operands *operands);
 
 /* Returns the name of the first dimension that is not set, or NULL. If the client gives whole shapes, returns

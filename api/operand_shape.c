@@ -91,8 +91,8 @@ static enum mm_status refuse_lds(const struct mm_operands *operands, struct mm_e
     return MM_OK;
 }
 
-/* Sets a dimension from an operand. MM_BAD_SHAPE if the client gave another value. Different values from two
- * operands are found later, when the whole product is checked. */
+/* Sets a dimension from an operand. Fails with MM_BAD_SHAPE if the client gave another value. If two operands
+ * have different values, the check of the whole product fails later. */
 static enum mm_status derive_dimension(struct mm_operands *operands, const struct mm_operand *operand,
                                        enum mm_dimension dimension, size_t length, struct mm_error *error) {
     struct mm_parameters *parameters = &operands->parameters;
@@ -124,7 +124,7 @@ static enum mm_status set_dimensions(struct mm_operands *operands, const struct 
                : status;
 }
 
-/* Sets an operand's shape. MM_BAD_SHAPE if the shape parameter has another value. */
+/* Sets an operand's shape. Fails with MM_BAD_SHAPE if the shape parameter has another value. */
 static enum mm_status set_shape(const struct mm_operands *operands, struct mm_operand *operand,
                                 const struct mm_shape *shape, struct mm_error *error) {
     struct mm_shape *own = &operand->shape;
@@ -269,7 +269,8 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
     }
     enum mm_status status = check_places(operands, error);
     if (status == MM_OK)
-        status = are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
+        status =
+            are_inline ? mm_operands_refuse_dimensions(operands, error) : refuse_mixture(operands, error);
     if (status == MM_OK)
         status = refuse_lds(operands, error);
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++) {
@@ -278,7 +279,8 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        if (status == MM_OK && !are_inline && !operand->role.is_optional) /* the product's check compares inline operands */
+        /* The product's check compares inline operands. */
+        if (status == MM_OK && !are_inline && !operand->role.is_optional)
             status = set_dimensions(operands, operand, error);
     }
     for (struct mm_operand *operand = operands->of; operand < end && status == MM_OK; operand++)
@@ -287,13 +289,22 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
     return status;
 }
 
+/* Returns the rows of each matrix of an operand. The result and c lack a dimension if a or b is a vector. */
+static size_t matrix_rows(const struct mm_operands *operands, const struct mm_operand *operand) {
+    const struct mm_shape *shape = &operand->shape;
+    if (operand == &operands->of[MM_OPERAND_ADDEND] && operands->of[MM_OPERAND_B].shape.rank == 1)
+        return mm_shape_cols(shape, false);
+    if (operand == &operands->of[MM_OPERAND_ADDEND] && operands->of[MM_OPERAND_A].shape.rank == 1)
+        return 1;
+    return mm_shape_rows(shape, operand->role.is_column);
+}
+
 void mm_operands_view(struct mm_operands *operands) {
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         struct mm_operand *operand = &operands->of[index];
-        const bool is_column = operand->role.is_column;
         operand->view =
-            mm_shape_view(&operand->shape, is_column, mm_operand_dtype(operands, operand));
-        operand->source.rows = mm_shape_rows(&operand->shape, is_column);
+            mm_shape_view(&operand->shape, operand->role.is_column, mm_operand_dtype(operands, operand));
+        operand->source.rows = matrix_rows(operands, operand);
         if (mm_operand_is_stored(operand))
             operand->view.data = operand->source.stored->data;
     }

@@ -34,8 +34,8 @@ uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value)
     return row == NULL ? 0 : bit_of(values, row);
 }
 
-/* Fails because the name is unknown. The error lists the known names, and suggests one that differs only in
- * letter case. */
+/* Fails because the name is unknown. The error lists the known names, and suggests a name that differs only
+ * in letter case. */
 static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_parameter_place place,
                                    const char *name, size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};

@@ -28,15 +28,15 @@ struct mm_parameter {
     enum mm_kind kind;
     unsigned places;           /* bits of enum mm_parameter_place */
     size_t offset, bytes;      /* place and size of the value in the endpoint's struct */
-    mm_parameter_reader *read; /* NULL if mm_kind_read reads the value, or the endpoint (MM_KIND_OWN) */
+    mm_parameter_reader *read; /* NULL if mm_kind_read reads the value, or the endpoint does (MM_KIND_OWN) */
 };
 
 struct mm_parameter_table {
     const struct mm_parameter *rows;
-    unsigned count; /* at most 64, one for each bit of a set */
+    unsigned count; /* at most 64, because a set of rows is a uint64_t */
 };
 
-/* MM_PARAMETER is a row whose `read` is NULL. MM_PARAMETER_TABLE makes a table of an array of rows. */
+/* MM_PARAMETER is a row whose `read` is NULL. MM_PARAMETER_TABLE makes a table from an array of rows. */
 #define MM_PARAMETER(name, kind, places, type, member)                                                       \
     MM_PARAMETER_READ(name, kind, places, type, member, NULL)
 #define MM_PARAMETER_READ(name, kind, places, type, member, read)                                            \
@@ -44,7 +44,7 @@ struct mm_parameter_table {
 #define MM_PARAMETER_TABLE(rows)                                                                             \
     { rows, sizeof(rows) / sizeof(rows)[0] }
 
-/* The first member of each endpoint's struct. Bit i stands for row i of the table. */
+/* The first member of each endpoint's struct. In the sets of parameters, bit i stands for row i. */
 struct mm_parameters {
     const struct mm_parameter_table *table;
     uint64_t named;   /* the request has the parameter, perhaps with a wrong value */
@@ -71,16 +71,16 @@ enum mm_status mm_parameter_set_value(struct mm_parameters *values, enum mm_para
                                       const char *name, size_t name_length, const struct mm_value *given,
                                       const struct mm_limits *limits, struct mm_error *error);
 
-/* Stores a value. Bytes of *value that the member does not use must be 0. Fails with MM_BAD_REQUEST if the
- * client gave a different value before. */
+/* Stores a value. Bytes of *value that the row's kind does not use must be 0. Fails with MM_BAD_REQUEST if
+ * the client gave a different value before. */
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,
                                 const union mm_parameter_value *value, struct mm_error *error);
 
-/* Returns the row of a value, which is a member of the endpoint's struct. NULL if the endpoint does not take
- * the parameter. */
+/* Returns the row of the parameter table that describes `value`, a member of the endpoint's struct. NULL if
+ * the endpoint does not take the parameter. */
 const struct mm_parameter *mm_parameter_of(const struct mm_parameters *values, const void *value);
 
-/* Returns the bit of a value's row; 0 if the endpoint does not take the parameter. */
+/* Returns the bit of the row that describes `value`; 0 if the endpoint does not take the parameter. */
 uint64_t mm_parameter_bit(const struct mm_parameters *values, const void *value);
 
 static inline bool mm_parameter_is_set(const struct mm_parameters *values, const void *value) {

@@ -202,7 +202,8 @@ bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
     case MM_KIND_SHAPE:
         return is_text && read_shape(given, &value->shape);
     case MM_KIND_FACTOR:
-        return given->kind == (is_text ? MM_VALUE_TEXT : MM_VALUE_NUMBER) && read_factor(text, &value->factor);
+        return given->kind == (is_text ? MM_VALUE_TEXT : MM_VALUE_NUMBER) &&
+               read_factor(text, &value->factor);
     case MM_KIND_ACTIVATION:
         return read_activation(given, &value->activation);
     case MM_KIND_SOURCE:

@@ -9,11 +9,11 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Whole JSON numbers below this limit are exact as doubles. A larger time becomes this limit. */
+/* Whole JSON numbers below 2⁵³ are exact as doubles. MM_KIND_WHOLE and MM_KIND_TIME saturate here. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
-/* The kinds of values. A kind uses the member of union mm_parameter_value that has its name, unless its
- * comment says otherwise. */
+/* The kinds of values. A kind uses the member of union mm_parameter_value that has the kind's name, unless
+ * the kind's comment says otherwise. */
 enum mm_kind {
     MM_KIND_NAME,   /* a longer name is cut to MM_PARAMETER_NAME_MAX bytes */
     MM_KIND_MATRIX, /* the name of a stored matrix */
@@ -78,8 +78,8 @@ static inline bool mm_kind_is_dimension(enum mm_kind kind) {
     return kind == MM_KIND_DIMENSION || kind == MM_KIND_SIZE;
 }
 
-/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. is_text: 1
- * also means true, and 0 false. Bytes of *value that the kind does not use become 0. */
+/* Reads a value. False if the value is not of this kind, or the kind is SOURCE, OPERAND or OWN. If is_text,
+ * "1" also means true, and "0" means false. Bytes of *value that the kind does not use become 0. */
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value);
 

@@ -9,10 +9,10 @@
 struct mm_text {
     char *data;
     size_t length;
-    size_t capacity; /* of data in bytes */
+    size_t capacity; /* bytes of `data` */
 };
 
-/* Opens a stream for one thread, which closes it by mm_text_close. NULL if memory runs out. */
+/* Opens a stream. The calling thread must close it by mm_text_close. NULL if memory runs out. */
 FILE *mm_text_open(struct mm_text *text);
 
 /* Closes the stream. Returns malloc'ed text with a NUL at its end, which the caller frees. *length is the

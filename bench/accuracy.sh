@@ -1,7 +1,7 @@
 #!/bin/sh
-# ./dev bench accuracy: measures how exact every variant is on each family of data. Writes a Markdown and a
-# CSV file. Rows beyond their bound are counted in the last line, but do not make the bench fail.
-# Usage: accuracy.sh BUILD_FOLDER ARGUMENT…, in the top folder. Needs the program kernels in the build folder.
+# ./dev bench accuracy: measures the errors of every variant on each family of input data. Writes a Markdown
+# and a CSV file. The last line counts errors above their bounds. The bench then still succeeds.
+# Usage: accuracy.sh BUILD_FOLDER ARGUMENT…, in the top folder. Needs BUILD_FOLDER's program `kernels`.
 bench=accuracy
 # shellcheck source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
@@ -19,7 +19,7 @@ options() {
 END
 }
 
-# One core would need ten seconds for the reference of a large product.
+# The threads compute exact results for comparison. For a large product this takes one core ten seconds.
 threads_max=16
 
 print_head() {

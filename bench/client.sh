@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench client: compares a product by the Python client with equal bytes over a Python socket
-# (load/client.py). Writes a Markdown and a CSV file.
+# ./dev bench client: compares the Python client with a plain Python socket: the time of a product with the
+# time to transfer as many bytes (load/client.py). Writes a Markdown and a CSV file.
 # Usage: client.sh BUILD_FOLDER OPTION…, in the top folder.
 bench=client
 known_rows='64 1024 4096'

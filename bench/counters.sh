@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares the predicted memory traffic of every variant (gpu/lab/traffic/traffic.h) with a GPU's counters.
-# Prints Markdown tables for products of 1024³ and 228×240 · 240×112 and transpositions of 4096×4096, or for M
-# K N. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
+# Prints Markdown tables for the product M K N, or for 1024³, 228×240 · 240×112 and a transposition of
+# 4096×4096. Needs Nsight Compute (ncu) and permission to read counters. Takes some minutes.
 # Usage: counters.sh BUILD_FOLDER [M K N], in the top folder.
 metrics='l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
 l1tex__m_xbar2l1tex_read_sectors.sum
@@ -31,7 +31,7 @@ for metric in $absent; do
     echo "- not counted here: $metric"
 done
 
-# The kernels of products and transpositions, without those that fill or check matrices.
+# Names of the kernels that multiply or transpose. Kernels that fill or check matrices are not counted.
 products='regex:^(mm_cuda_one|mm_cuda_transpose_one|register_tiled|vectorized|warp_tiled|mm_simt_tiles|mm_simt_vector_kernel|simt_sum|scan|split_rest|product|repair|pad|mm_tensor_product|reduce)$'
 
 # compare NAME FIGURE…: prints a row with the predicted figures beside the counters in $scratch/counts, which
@@ -55,7 +55,7 @@ compare() {
             kernel[NR] = $NF
             loads[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "ld"), counter("l1tex__m_xbar2l1tex_read_", "sectors"))
             stores[NR] = larger(counter("l1tex__t_sectors_pipe_lsu_mem_global_op_", "st"), counter("lts__t_sectors_srcunit_tex_op_", "write"))
-            # The L1 cache counts waits for other traffic as conflicts. The counters of instructions do not.
+            # The L1 cache also counts waits for other traffic as conflicts, so waits are subtracted.
             passes = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
             with_waits = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
             conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"

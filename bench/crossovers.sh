@@ -11,8 +11,8 @@ depths='64 128 192 256 384 512 768 1024 2048 4096'
 wides='64 128 256 384 512 640 768 896 1024 1536 2048 3072 4096 6144 8192 16384'
 cubes='32 48 64 96 128 160 192 224 256 320'
 
-# Flat products M K N, whose C has few rows and many columns. Shapes that are clearly far from a crossover are
-# left out.
+# Prints M K N of flat products, whose C has few rows and many columns. Omits shapes for which one variant is
+# clearly faster.
 flat_shapes() {
     for narrow in $narrows; do
         for depth in $depths; do
@@ -30,8 +30,9 @@ cubic_shapes() {
     done
 }
 
-# Prints the table for the times in the CSV file. An entry is the least width from which fp32_tensor stays
-# faster, or 0 if there is none. MM_CUDA_SIMT_EDGE is the edge from which simt stays 5% faster than the tiles.
+# Prints the table for the times in the CSV file. An entry is the least width of C from which fp32_tensor is
+# always faster than simt. The entry is 0 if there is no such width. MM_CUDA_SIMT_EDGE is the least edge from
+# which simt is always 5% faster than the tiled variants.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
@@ -61,10 +62,9 @@ table() {
         END {
             wide_count = split(wides, wide_of, " ")
             gsub(/"/, "", device)
-            print "/* Where one kernel becomes faster than another, measured on one " device ". `./dev bench crossovers` writes"
-            print " * this file; do not change it by hand. auto.c uses it. */"
-            print "#ifndef MM_GPU_CUDA_CROSSOVERS_H"
-            print "#define MM_GPU_CUDA_CROSSOVERS_H"
+            print "/* Lengths at which one kernel becomes faster than another, measured on one " device ". `./dev bench"
+            print " * crossovers` generates this file, so do not edit it. */"
+            print "#pragma once"
             print ""
             print "/* clang-format off */"
             print ""
@@ -76,12 +76,13 @@ table() {
                     break
                 edge = edge_of[i]
             }
-            print "/* simt is faster than tiles, by at least a twentieth, from a cube of this edge on. */"
+            print "/* simt is at least 5% faster than the tiled kernels for products of n×n matrices if n has at least this value. */"
             print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
             print ""
-            print "/* fp32_tensor is faster than simt if the longer edge of C is at least as long as the entry; 0: never. The shorter"
-            print " * edge of C chooses the row: the first with an edge that is at least as long, else the last row. k chooses the"
-            print " * column by mm_cuda_depth_edges in this way. */"
+            print "/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that"
+            print " * simt is always faster. The row is the first whose value in mm_cuda_narrow_edges is at least the shorter side of C."
+            print " * The column is the first whose value in mm_cuda_depth_edges is at least k. The last row and the last column have no"
+            print " * such value, and are for longer sides and larger k. */"
             narrow_count = split(narrows, narrow_of, " ")
             depth_count = split(depths, depth_of, " ")
             printf "static const unsigned mm_cuda_narrow_edges[] = {%s", narrow_of[1]
@@ -95,11 +96,9 @@ table() {
                 printf "    {0"
                 for (j = 1; j <= depth_count; j++)
                     printf ", %d", least_wide(narrow_of[i], depth_of[j])
-                printf "}, /* %s */\n", i == narrow_count ? "beyond" : "up to " narrow_of[i]
+                printf "}, /* shorter side %s */\n", i == narrow_count ? "above " narrow_of[i - 1] : "up to " narrow_of[i]
             }
             print "};"
-            print ""
-            print "#endif"
         }' "$1"
 }
 
@@ -123,7 +122,7 @@ run() {
     for variant in tiled_16 tiled_async simt fp32_tensor; do
         passed="$passed --variant $variant"
     done
-    # Each line is a shape and is split into words. The tiles do not run flat shapes.
+    # The shapes are split into words. The tiled variants run only cubes.
     # shellcheck disable=SC2046,SC2086
     "$build/tests/kernels/kernels" $passed $(cubic_shapes | sed 's/^/--time /') >"$report.log"
     mv "$report.csv" "$report.cubes"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench data: measures fp32_tensor on several kinds of data: repaired elements, time compared with simt,
-# and accuracy (load/data.py). Needs a GPU of compute capability 9.0.
+# ./dev bench data: measures fp32_tensor on several kinds of input data (load/data.py). Reports accuracy, time
+# compared with simt, and the number of repaired elements. Needs a GPU of compute capability 9.0.
 # Usage: data.sh BUILD_FOLDER OPTION…, in the top folder.
 bench=data
 known_rows=data

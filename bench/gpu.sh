@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench gpu: compares requests to the service on a GPU with aiohttp, uvloop and PyTorch on that GPU, and
-# with plain sockets, in turn. Writes medians to a Markdown and a CSV file.
+# ./dev bench gpu: compares the service on a GPU with two other servers, in turn: aiohttp with uvloop and
+# PyTorch on that GPU, and plain sockets. Writes medians to a Markdown and a CSV file.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
@@ -30,7 +30,7 @@ edge_of() {
     esac
 }
 
-# Starts the service, and an aiohttp server for each number of processes. Sets their ports.
+# Starts the service, and an aiohttp server for each number of processes. Sets the ports of all servers.
 start_all() {
     serving=''
     [ "$dry" = no ] || backend=cpu library=numpy processes='1 2' rounds=1 seconds=0.1
@@ -91,7 +91,7 @@ turns() {
     [ -z "$floor" ] || stop "$floor_pid"
 }
 
-# Sets best, the number of processes with which aiohttp was fastest.
+# Sets `best` to the number of processes with which aiohttp was fastest.
 find_best() {
     best=$(for count in $serving; do
         echo "$(median "row_$1_peer_$count.rate") $count"
@@ -106,7 +106,7 @@ peer_name() {
     fi
 }
 
-# One connection needs only one process of aiohttp.
+# Prints 1 if aiohttp runs with one process, because one connection needs only one.
 lone_peer() {
     case " $serving " in *' 1 '*) echo 1 ;; esac
 }

@@ -1,7 +1,7 @@
-/* For ./dev bench json: the time of the JSON codec for each number, in a request with two edge × edge
- * matrices and in its reply. A codec by Jansson's tree alone is measured in turn, without the rules of the
- * API. Prints a line for each figure, in nanoseconds: KIND.decode, KIND.decode_jansson, KIND.encode or
- * KIND.encode_jansson. The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
+/* For ./dev bench json: measures how long the service's JSON codec takes for each number. The request has two
+ * matrices of edge × edge, and the reply has one. For comparison, also measures a codec that only uses
+ * Jansson and ignores the rules of the API. Prints nanoseconds: KIND.decode, KIND.decode_jansson, KIND.encode
+ * or KIND.encode_jansson. The first round warms up, and is not printed. Usage: json_bench EDGE ROUNDS */
 #include "api/call.h"
 #include "api/codec.h"
 #include "gpu/device/backend.h"
@@ -32,7 +32,6 @@ static float make_short(uint64_t *random) {
     return (float)((int)(next(random) % 19) - 9) / 2;
 }
 
-/* Numbers of nine digits, and short numbers like -4.5 or 3. */
 static const struct kind kinds[] = {{"random", make_random}, {"short", make_short}};
 
 struct bench {
@@ -128,7 +127,7 @@ static double decode_jansson(struct bench *bench) {
     return (now_ns() - start) / (double)(2 * count);
 }
 
-/* The reply contains a's elements as the product. */
+/* Measures the service's encoder. The reply contains a's elements instead of a real product. */
 static double encode(struct bench *bench) {
     static const struct mm_variant variant = {.name = "blas"};
     static const struct mm_backend backend = {.name = "cpu"};

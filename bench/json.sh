@@ -1,8 +1,7 @@
 #!/bin/sh
-# ./dev bench json: compares the time to read and to write a number in JSON with a codec by Jansson (json.c).
-# Writes a Markdown and a CSV file.
-# Usage: json.sh BUILD_FOLDER [EDGE] OPTION…, in the top folder. EDGE is the edge of two square matrices
-# (1024).
+# ./dev bench json: measures how long the service takes to read and to write a number in JSON. Compares the
+# times with those of a codec that only uses Jansson (json.c). Writes a Markdown and a CSV file.
+# Usage: json.sh BUILD_FOLDER [EDGE] OPTION…, in the top folder. Matrices are EDGE×EDGE (default 1024).
 bench=json
 known_rows='random short'
 rows=$known_rows edge=''

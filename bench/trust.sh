@@ -145,7 +145,7 @@ bench_slow() {
     stop "$pid"
 }
 
-# Waits until nothing is queued, and prints the milliseconds.
+# Waits until nothing is queued, and prints how many milliseconds that took.
 until_queue_is_empty() {
     from=$(now_ms)
     until [ "$(metric "$port" 'queue_jobs$')" -eq 0 ] || [ $(($(now_ms) - from)) -gt 5000 ]; do :; done
@@ -156,7 +156,8 @@ kernels() {
     metric "$port" kernel_duration_seconds_count
 }
 
-# While one product runs for seconds, 300 others wait, and their clients disconnect at once.
+# While one product runs for seconds, 300 more products wait. Then the clients of these 300 products
+# disconnect.
 bench_leave() {
     serve leave --cpu-jobs 1 --memory-budget 512MiB || return 0
     before=$(kernels)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench wire: compares the service's transfer of bytes on the CPU with minimal servers (sockets.c,
-# bare.c) and with aiohttp (peers/), in turn. Writes median ratios to a Markdown and a CSV file.
+# ./dev bench wire: compares how fast servers receive and send bytes, in turn: the service on the CPU, minimal
+# servers (sockets.c, bare.c) and aiohttp (peers/). Writes median ratios to a Markdown and a CSV file.
 # Usage: wire.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=wire
 known_rows='small latency large memory start'
@@ -139,7 +139,7 @@ bench_budget() {
     row_mib "idle ${idle} s after that load, over before it" '' loaded.idle
 }
 
-# Only the body of this request is large.
+# Measures how many copies of a large body the service keeps. The reply is small.
 bench_copies() {
     body_kib=$((thick * thick / 256))
     if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -lt $((4 * body_kib)) ]; then

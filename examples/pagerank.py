@@ -27,8 +27,8 @@ def store(name, matrix):
     call("PUT", f"/v1/matrices/{name}", file.getvalue())
 
 
-# The element at row i, column j is set if page j links to page i. Each page links to itself, so no page is
-# without links.
+# The element at row i, column j is set if page j links to page i. Each page links to itself, so each page has
+# a link.
 links = numpy.random.default_rng(1).random((PAGES, PAGES)) < 10 / PAGES
 numpy.fill_diagonal(links, True)
 store("links", 0.85 * links / links.sum(axis=0) + 0.15 / PAGES)

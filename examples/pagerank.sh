@@ -1,6 +1,6 @@
 #!/bin/sh
-# PageRank by curl. The matrix is stored once. Each step is one product, whose result replaces the stored
-# vector, and returns one number.
+# PageRank by curl. The matrix is stored once. Each step is one product. Its result replaces the stored
+# vector, and curl gets only one number.
 #   pagerank.sh [URL]    (default: http://127.0.0.1:8080)
 set -eu
 url=${1:-http://127.0.0.1:8080}
@@ -12,8 +12,8 @@ call() {
     curl -sS --fail-with-body "$url$path" "$@"
 }
 
-# Each input line is a page and the pages that it links to. The element at row i, column j is the part of its
-# rank that page j gives to page i. A page gives 85% to its links equally, and 15% to all pages equally.
+# Each input line is a page and the pages that it links to. A page divides 85% of its rank equally among its
+# links, and 15% among all pages. The element at row i, column j is the fraction that page j gives to page i.
 awk '
     { count[$1] = NF - 1; for (at = 2; at <= NF; at++) links[$at, $1] = 1 }
     END {

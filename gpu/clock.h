@@ -9,8 +9,8 @@
 uint64_t mm_clock_ns(void);
 
 /* The spans of a request in time order, and then the total: constant, name. Clients read the names in the
- * header Server-Timing and in the JSON member timing.NAME_ms. gpu/ measures the spans from queue to
- * download, and server/ measures the others. */
+ * header Server-Timing and in the JSON member timing.NAME_ms. gpu/ measures the spans from queue to download,
+ * and server/ measures all other spans. */
 #define MM_SPAN_TABLE(X)                                                                                     \
     X(MM_SPAN_RECEIVE, "receive")                                                                            \
     X(MM_SPAN_DECODE, "decode")                                                                              \

@@ -3,6 +3,6 @@
 
 #include <pthread.h>
 
-/* Initializes a mutex. A thread that finds the mutex locked spins for a while before it sleeps, because
- * sleeping and waking cost more than a short wait. This cannot fail. */
+/* Initializes a mutex. If the mutex is locked, a thread spins for a while before it sleeps, because sleeping
+ * and waking cost more than a short wait. This cannot fail. */
 void mm_mutex_init(pthread_mutex_t *mutex);

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* One row of a table, as a constant of an enum. */
+/* Turns a row of a table into a constant of an enum. */
 #define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
@@ -17,7 +17,7 @@
         return names[value];                                                                                 \
     }
 
-/* Precedes a function that both the host and CUDA kernels call. */
+/* Qualifiers of a function that both the host and CUDA kernels call. */
 #ifdef __CUDACC__
 #define MM_HOST_AND_DEVICE __host__ __device__ static inline
 #else

@@ -44,7 +44,7 @@ struct mm_error {
     char field[48];        /* the invalid option, JSON member or form part; truncated if too long */
     char expected[64];     /* the expected value in short, for programs */
     char got[64];          /* the value that was found in short, for programs */
-    uint64_t limit;        /* the limit that was exceeded; valid if has_limit is set */
+    uint64_t limit;        /* the limit that was exceeded, if has_limit is set */
     bool has_limit;        /* a flag, because a limit can be 0 */
     uint64_t line;         /* line of the error in a text body, counted from 1 */
     uint64_t column;       /* column of the error in a text body, counted from 1 */
@@ -52,7 +52,7 @@ struct mm_error {
     uint64_t free_bytes;   /* set for MM_NO_DEVICE_MEMORY, MM_STORE_FULL */
 };
 
-/* The name in the API, such as "bad_shape", and the title. Static strings; any thread. */
+/* Return the name in the API, such as "bad_shape", and the title. Both are static strings. Any thread. */
 const char *mm_status_name(enum mm_status status);
 const char *mm_status_title(enum mm_status status);
 
@@ -66,11 +66,11 @@ enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, cons
 
 #define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
 
-/* Like mm_fail_field with the status MM_TOO_LARGE; also sets the limit that was exceeded. */
+/* Calls mm_fail_field with the status MM_TOO_LARGE, and sets the limit that was exceeded. */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,
                              ...) __attribute__((format(printf, 4, 5)));
 
-/* Set `expected` or `got` of an error after mm_fail_field. error may be NULL. Any thread. */
+/* Set `expected` or `got` of an error. Call mm_fail_field first. error may be NULL. Any thread. */
 void mm_fail_expected(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mm_fail_got(struct mm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,4 +1,3 @@
-/* Polls, because a drain happens once and no event reports its end. */
 #include "server/drain.h"
 
 #include "server/http/connection.h"
@@ -9,7 +8,7 @@
 
 enum { POLL_MS = 2, QUIET_POLL_MS = 10, QUIET_LOOKS = 3 };
 
-/* False if accepted requests are still under way after most_ms. */
+/* Waits until all accepted requests have ended. Returns false if some have not after most_ms. */
 static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = POLL_MS * 1000000L};
     uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
@@ -21,18 +20,18 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
     return true;
 }
 
-/* Waits at most most_ms for the replies to clients that were refused and still send. */
+/* Waits up to most_ms for clients that still send a refused request, so they can read their replies. */
 static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
     const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    unsigned quiet = 0; /* in a row, because a look cannot see what a thread has read and not handled yet */
+    unsigned quiet = 0; /* quiet checks in a row; one is not enough, because a thread may hold bytes */
     while (quiet < QUIET_LOOKS && mm_clock_ns() < until_ns) {
         quiet = mm_connection_all_quiet(server) ? quiet + 1 : 0;
         nanosleep(&poll, NULL);
     }
 }
 
-/* Connections are accepted to the end, so a probe learns that the service drains. */
+/* The server still accepts connections during the drain, so health probes learn that it is stopping. */
 bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
               const char *detail) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));

@@ -1,4 +1,4 @@
-/* The end of the service, while it still answers. Only the main thread calls it. */
+/* Stops the service while clients still get HTTP replies. Only the main thread may call it. */
 #pragma once
 
 #include "server/server.h"
@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Refuses new requests, and returns true once all accepted requests were answered. After accepted_ms it
- * answers the others with `status` and `detail`; then some may still run, and it returns false. In both cases
- * it waits at most last_ms more for the last replies. The queue takes no more jobs afterwards, and HTTP still
- * runs. Call it once. */
+/* Refuses new requests, and waits up to accepted_ms until all accepted requests are answered; then it returns
+ * true. If the time runs out, it answers the remaining requests with `status` and `detail` and returns false.
+ * Their work may still run then. In both cases it waits up to last_ms more until clients have their replies.
+ * Afterwards the queue accepts no jobs, but HTTP still runs. Call it once. */
 bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
               const char *detail);

@@ -1,5 +1,4 @@
-/* Warns of misspelt options in the environment. Variables that Kubernetes sets for a Service named matmuld
- * are no options. */
+/* Warns of environment variables that look like options but are ignored, such as misspelt names. */
 #include "server/options.h"
 
 #include "gpu/matrix/matrix.h"
@@ -21,8 +20,8 @@ bool mm_environment_is_link(const char *value) {
     return begins(value, "tcp://") || begins(value, "udp://") || begins(value, "sctp://");
 }
 
-/* Whether Kubernetes sets such a variable for a Service named matmuld or matmuld-something:
- * MATMULD_SERVICE_HOST, MATMULD_SERVICE_PORT_HTTP, MATMULD_PORT_8080_TCP_ADDR, MATMULD_SOMETHING_PORT. */
+/* Recognises variables that Kubernetes sets for a Service named matmuld or matmuld-something. Examples are
+ * MATMULD_SERVICE_HOST, MATMULD_PORT_8080_TCP_ADDR and MATMULD_SOMETHING_PORT. */
 static bool is_of_service(const char *name, const char *value) {
     const char *port = strstr(name, "_PORT_");
     return mm_environment_is_link(value) || strstr(name, "_SERVICE_HOST") != NULL ||
@@ -30,14 +29,14 @@ static bool is_of_service(const char *name, const char *value) {
            (port != NULL && isdigit((unsigned char)port[strlen("_PORT_")]));
 }
 
-/* The Levenshtein distance: how many letters must be added, removed or changed. */
+/* Returns the Levenshtein distance: how many letters must be added, removed or changed to get `to`. */
 static size_t distance(const char *from, const char *to) {
-    size_t row[MM_OPTION_VARIABLE_MAX]; /* distances to the first letters of `to` */
+    size_t row[MM_OPTION_VARIABLE_MAX]; /* row[i]: distance to the first i letters of `to` */
     const size_t length = strlen(to);
     for (size_t index = 0; index <= length; index++)
         row[index] = index;
     for (const char *letter = from; *letter != '\0'; letter++) {
-        size_t before = row[0]++; /* distance without either letter */
+        size_t before = row[0]++; /* distance of the two texts before their current letters */
         for (size_t index = 1; index <= length; index++) {
             const size_t changed = before + (*letter != to[index - 1]);
             before = row[index];
@@ -47,7 +46,6 @@ static size_t distance(const char *from, const char *to) {
     return row[length];
 }
 
-/* Writes the variable that is nearest to `name`, and returns the distance. */
 static size_t find_nearest(const char *name, char nearest[MM_OPTION_VARIABLE_MAX]) {
     size_t found = SIZE_MAX;
     char variable[MM_OPTION_VARIABLE_MAX];
@@ -67,7 +65,7 @@ static void check(const char *variable) {
     const char *equals = strchr(variable, '=');
     if (equals == NULL || !begins(variable, prefix))
         return;
-    snprintf(name, sizeof name, "%.*s", (int)(equals - variable), variable); /* a longer name is cut */
+    snprintf(name, sizeof name, "%.*s", (int)(equals - variable), variable); /* cuts off a longer name */
     const char *value = equals + 1;
     if (strcmp(name, "MATMULD_PORT") == 0 && mm_environment_is_link(value))
         mm_log_warning("MATMULD_PORT is '%.100s', which Kubernetes sets for a Service named matmuld, and is "

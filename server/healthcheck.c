@@ -1,5 +1,4 @@
-/* The client of GET /healthz. With HTTP/1.0 the reply ends with the connection, so only its first line
- * matters. */
+/* Sends GET /healthz as HTTP/1.0, so the server closes the connection after the reply. */
 #include "server/healthcheck.h"
 
 #include "server/auth/tls.h"
@@ -17,8 +16,8 @@ enum { TIME_S = 3, REPLY_BYTES_MAX = 4096 };
 
 static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
 
-/* One alarm limits all calls of the socket and of GnuTLS, which block: it ends the connection, so they fail.
- */
+/* connect(), send() and recv() share one time limit. When the limit is over, on_alarm shuts the socket
+ * down. */
 static int connection = -1;
 static volatile sig_atomic_t is_late;
 
@@ -27,18 +26,18 @@ static void on_alarm(int number) {
     (void)shutdown(connection, SHUT_RDWR);
 }
 
-/* Without SA_RESTART, so the alarm also interrupts connect(). */
+/* Leaves SA_RESTART out, because the alarm must also interrupt connect(). */
 static void set_alarm(void) {
     const struct sigaction action = {.sa_handler = on_alarm};
     sigset_t alarms;
     (void)sigaction(SIGALRM, &action, NULL);
     (void)sigemptyset(&alarms);
     (void)sigaddset(&alarms, SIGALRM);
-    (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* the parent may have blocked it */
+    (void)sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* the parent process may have blocked SIGALRM */
     (void)alarm(TIME_S);
 }
 
-/* Sends the request and reads the reply as text. False on failure, with errno set. */
+/* Sends the request and reads the reply as text. On failure returns false and sets errno. */
 static bool ask(char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
         return false;
@@ -47,7 +46,6 @@ static bool ask(char *reply, size_t size) {
     return got >= 0;
 }
 
-/* The status in "HTTP/1.1 200 OK", of any minor version and reason; 0 if the reply is not HTTP. */
 static int status_of(const char *reply) {
     int status = 0;
     char after = 0;
@@ -57,7 +55,7 @@ static int status_of(const char *reply) {
 
 int mm_healthcheck(const struct mm_options *options) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *address = NULL; /* the first, on which the server listens too */
+    struct addrinfo *address = NULL; /* only the first address is tried, because the server listens on it */
     char port[16], reply[REPLY_BYTES_MAX];
     snprintf(port, sizeof port, "%u", (unsigned)options->port);
     int failure = getaddrinfo(options->host, port, &hints, &address);

@@ -1,4 +1,3 @@
-/* Reads /proc/self and control groups. */
 #include "server/machine.h"
 
 #include "gpu/cpu/control_group.h"
@@ -32,7 +31,6 @@ static void look_at_memory(struct mm_process *process) {
     fclose(file);
 }
 
-/* Does not count the descriptor that it opens itself. */
 static uint64_t count_descriptors(void) {
     uint64_t count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -53,7 +51,7 @@ void mm_process_look(struct mm_process *process) {
         process->descriptors_max = limit.rlim_cur;
 }
 
-/* "max" means no limit. */
+/* The text is a number, or "max" if there is no limit. */
 static double read_bytes(const char *text) {
     char *end;
     const double limit = strtod(text, &end);

@@ -1,21 +1,21 @@
-/* What the system tells about this process and its memory limit. Linux: /proc and control groups. */
+/* Reads from Linux's /proc and control groups which resources this process uses, and its memory limit. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* 0: the system does not tell. */
+/* A member is 0 if the system does not report the value. */
 struct mm_process {
-    double cpu_seconds; /* user and system */
+    double cpu_seconds;
     uint64_t resident_bytes;
     uint64_t virtual_bytes;
     uint64_t descriptors;
     uint64_t descriptors_max;
 };
 
-/* Counting the descriptors takes longer the more there are. Any thread may call it. */
+/* Fills in *process. The call takes longer if more descriptors are open. Any thread may call it. */
 void mm_process_look(struct mm_process *process);
 
-/* How much memory this process may count on, in bytes: the lowest limit of its control group and the group's
- * ancestors (version 2, or version 1's memory controller), or the RAM if that is less. */
+/* Returns how many bytes of memory this process may use: the RAM, or less if a control group of this process
+ * sets a lower limit. Parent groups count too. Reads control groups of version 1 and 2. */
 size_t mm_machine_memory(void);

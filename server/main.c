@@ -1,4 +1,4 @@
-/* The process: options, start, the wait for a signal or a lost device, and the end. */
+/* Starts the process, waits for a signal or a lost device, and stops the process. */
 #include "gpu/cpu/cores.h"
 #include "gpu/mutex.h"
 #include "gpu/store/store.h"
@@ -25,8 +25,8 @@
 
 enum { EXIT_USAGE = 2, EXIT_DEVICE_LOST = 70, HTTP_THREADS_MAX = 16, LOOK_MS = 50 };
 
-/* Fills in what comes from the machine. HTTP threads get five eighths of the cores, because the worker
- * threads and the system's own network code need some as well; docs/performance.md has what was measured. */
+/* Chooses option values that depend on the machine. HTTP threads get five eighths of the cores, because
+ * worker threads and the kernel's network code need cores too. docs/performance.md has the measurements. */
 static void complete_options(struct mm_options *options) {
     if (options->threads == 0) {
         const uint64_t share = mm_size_divide_up(mm_cores() * 5, 8);
@@ -43,8 +43,7 @@ static void complete_options(struct mm_options *options) {
         options->log_format = isatty(STDERR_FILENO) ? "text" : "json";
 }
 
-/* gpu_bytes: what GPUs may spare for the store; 0 on the CPU, where the store is part of the memory
- * budget. */
+/* Returns the size of the store. The default is gpu_bytes or, if that is 0, half of the memory budget. */
 static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_bytes) {
     const uint64_t budget = options->memory_budget_bytes, asked = options->store_bytes_max;
     if (asked == UINT64_MAX)
@@ -52,13 +51,13 @@ static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_b
     return gpu_bytes == 0 && asked > budget ? budget : asked;
 }
 
-/* A server without keys has one namespace, which may use the whole store. */
+/* Returns one namespace's limit. Without keys the only namespace may use the whole store (`most`). */
 static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t most, bool has_keys) {
     const uint64_t asked = options->store_key_bytes_max, share = has_keys ? most / 2 : most;
     return asked == 0 ? share : asked > most ? most : asked;
 }
 
-/* With keys no namespace may have more than half of the names. */
+/* Returns the limits of the store. With API keys, one namespace may have at most half of the names. */
 static struct mm_store_limits store_limits(const struct mm_server *server, uint64_t gpu_bytes) {
     const struct mm_options *options = server->options;
     const size_t count_max = options->store_count_max, most = store_bytes_max(options, gpu_bytes);
@@ -71,7 +70,7 @@ static struct mm_store_limits store_limits(const struct mm_server *server, uint6
                                     .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
 }
 
-/* True if the server needs no store. */
+/* Opens the store if the options ask for a store. Returns false only if that fails. */
 static bool open_store(struct mm_server *server) {
     const struct mm_store_limits limits = store_limits(server, 0);
     if (server->options->store_bytes_max > 0)
@@ -100,7 +99,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     return has_budget && server->pool != NULL && open_store(server);
 }
 
-/* Opens the devices while the socket already accepts, so a probe finds a live process. */
+/* Opens the devices. The socket already accepts connections, so health probes get replies meanwhile. */
 static bool open_engine(struct mm_server *server) {
     const struct mm_options *options = server->options;
     struct mm_engine *engine = NULL;
@@ -141,9 +140,9 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* Main looks for signals every LOOK_MS; a second stop signal ends the process at once. Handlers are used
- * instead of a blocked mask, because a thread that a library starts before main would not have the mask.
- * __atomic access only, because handlers run on any thread. */
+/* The main thread checks for signals every LOOK_MS. A second stop signal ends the process at once. Blocked
+ * signals would not work, because a thread that a library starts before main would not block them. Handlers
+ * run on any thread, so access these variables only by __atomic. */
 static int stop_signals;
 static int reload_asked;
 
@@ -160,7 +159,7 @@ static bool is_stopped(void) {
     return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
-/* If a standard stream were closed, the next descriptor would replace it, and a client would get the log. */
+/* Opens closed standard streams. Otherwise a client's socket could become stderr, and logs would go there. */
 static void fill_standard_streams(void) {
     int opened;
     do
@@ -170,7 +169,7 @@ static void fill_standard_streams(void) {
         close(opened);
 }
 
-/* Other threads start with SIGHUP blocked, so it interrupts none of their calls. */
+/* Other threads start with SIGHUP blocked, so SIGHUP interrupts none of their system calls. */
 static void set_reload_signal(int how) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -192,7 +191,7 @@ static void watch_devices(const struct mm_server *server) {
         mm_log_error("%s", error.detail);
 }
 
-/* Drops what was stored with keys that are no longer in force. */
+/* Drops the stored matrices of API keys that are no longer valid. */
 static void drop_old_spaces(const struct mm_server *server) {
     uint64_t spaces[MM_KEYS_MAX], newest;
     const size_t count = mm_keys_spaces(server->keys, spaces, &newest);
@@ -215,7 +214,7 @@ static void reload(const struct mm_server *server) {
     }
 }
 
-/* Returns when the process must stop; false if a device was lost before. */
+/* Handles signals until a stop signal arrives (true) or a device is lost (false). */
 static bool serve_signals(const struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     set_reload_signal(SIG_UNBLOCK);
@@ -229,7 +228,6 @@ static bool serve_signals(const struct mm_server *server) {
     return is_stopped();
 }
 
-/* Leaves everything else to the system. */
 static _Noreturn void end_at_once(int result) {
     mm_log_info("stopped");
     mm_log_stop();
@@ -245,18 +243,18 @@ static bool has_failed_device(const struct mm_engine *engine) {
     return false;
 }
 
-/* Takes less than a second: it waits for no thread, because one may wait for the device. */
+/* Ends the process in less than a second. Joins no thread, because a thread may hang in the failed device. */
 static _Noreturn void end_without_device(struct mm_server *server) {
-    watch_devices(server); /* may know the reason */
+    watch_devices(server); /* logs why the device failed, if the reason is known by now */
     mm_log_error("a device has failed for good: the process ends with status %d and must be started again",
                  EXIT_DEVICE_LOST);
     (void)mm_drain(server, 500, 200, MM_NOT_READY, "a device failed, and the service ended");
     end_at_once(EXIT_DEVICE_LOST);
 }
 
-/* Returns if everything can be closed, else ends the process. If the time was up, a thread may still decode
- * and suspend a connection, which libmicrohttpd forbids while it stops. A kernel that still runs writes to
- * memory that would be freed. A failed device may not even be closed. */
+/* Drains the server, and returns if everything can be closed safely. Otherwise it ends the process, for three
+ * reasons. After a timeout a thread may still suspend a connection, which libmicrohttpd forbids while it
+ * stops. A running kernel would write to freed memory. A failed device must not be closed. */
 static void drain(struct mm_server *server) {
     const bool drained = mm_drain(server, server->options->drain_timeout_ms, 1000, MM_STOPPING,
                                   "the service stopped before the job's turn or end");
@@ -265,7 +263,7 @@ static void drain(struct mm_server *server) {
         end_at_once(EXIT_SUCCESS);
 }
 
-/* Call it if other machines reach the address. */
+/* Warns that the server is open to other machines. Call it only if other machines can reach the address. */
 static void warn_of_openness(const struct mm_server *server) {
     if (server->keys == NULL)
         mm_log_warning(
@@ -312,7 +310,7 @@ close_server:
     mm_http_stop(http);
     if (result == EXIT_SUCCESS)
         mm_log_info("stopped");
-    mm_pool_stop(server.pool); /* before the memory to which abandoned work writes */
+    mm_pool_stop(server.pool); /* first, because unfinished work still writes to memory that is freed below */
     mm_engine_close(server.engine);
     free(server.openapi);
     mm_store_close(server.store);
@@ -356,7 +354,7 @@ int main(int argc, char **argv) {
         mm_options_print(&options, stdout);
         goto close_files;
     }
-    set_reload_signal(SIG_BLOCK); /* before other threads */
+    set_reload_signal(SIG_BLOCK); /* before other threads start, because they inherit the signal mask */
     mm_log_start();
     result = serve(&options, keys);
     mm_log_stop();

@@ -1,4 +1,3 @@
-/* The table of the options, and how their values are read. */
 #include "server/options.h"
 
 #include "server/http/origin.h"
@@ -10,24 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A SECRET comes from the environment only, because every user can list the flags of processes; it is never
- * shown. A SWITCH is a flag without a value and without an environment variable. */
+/* A SECRET is an option that only the environment can set, because every user can see the flags of a process.
+ * It is never printed. A SWITCH is a flag without a value and without an environment variable. */
 enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET, SWITCH };
 
 struct option {
     const char *name;
-    const char *value; /* shown in the help; for a CHOICE and a FLAG, the valid values */
+    const char *value; /* shown in --help; lists the valid values of a CHOICE or FLAG */
     enum kind kind;
     size_t offset;
     uint64_t min;
     uint64_t max;
-    const char *fallback; /* the default, as text; NULL: none, or it depends on the machine */
+    const char *fallback; /* default as text; NULL: none, or chosen for the machine */
     const char *help;
 };
 
 #define AT(member) offsetof(struct mm_options, member)
 
-/* One row for each option, in the order of the help. */
 static const struct option table[] = {
     {"host", "ADDRESS", TEXT, AT(host), 0, 0, "127.0.0.1", "address to listen on"},
     {"port", "PORT", NUMBER, AT(port), 0, 65535, "8080", "port to listen on; 0: any free one"},
@@ -119,7 +117,6 @@ static const struct option table[] = {
     {"version", NULL, SWITCH, AT(version), 0, 0, NULL, "print the version and exit"},
 };
 
-/* The switches are the last rows. */
 enum {
     ROW_COUNT = sizeof table / sizeof table[0],
     SWITCH_COUNT = 4,
@@ -130,7 +127,7 @@ static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-/* strtoull would also accept spaces and signs. */
+/* Reads digits only; strtoull alone would also accept spaces and signs. */
 static bool read_digits(const char **text, uint64_t *number) {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -145,7 +142,6 @@ static bool read_number(const char *text, uint64_t *number) {
     return read_digits(&text, number) && *text == '\0';
 }
 
-/* Bytes: 1048576, 64KiB, 64MiB, 2GiB, 1TiB. */
 static bool read_size(const char *text, uint64_t *bytes) {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     if (!read_digits(&text, bytes))
@@ -194,7 +190,6 @@ static bool is_choice(const char *choices, const char *text) {
     return false;
 }
 
-/* "1" and "0" are common in environment variables. */
 static bool read_flag(const char *text, bool *flag) {
     *flag = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
     return *flag || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -225,7 +220,7 @@ static bool is_good_text(const struct option *option, const char *text) {
         return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
     case CHOICE:
         return is_choice(option->value, text);
-    case SECRET: /* server/auth/keys.h checks it, and does not show it */
+    case SECRET: /* server/auth/keys.h checks secrets */
         return true;
     default:
         return text[0] != '\0';
@@ -258,7 +253,6 @@ static enum mm_status set(struct mm_options *options, const struct option *optio
     return good ? MM_OK : fail(option, source, text, error);
 }
 
-/* queue-depth -> MATMULD_QUEUE_DEPTH */
 static void environment_name(const char *name, char *out) {
     size_t length = (size_t)snprintf(out, MM_OPTION_VARIABLE_MAX, "MATMULD_%s", name);
     for (size_t index = 0; index < length; index++)
@@ -284,7 +278,6 @@ static enum mm_status set_from_environment(struct mm_options *options, struct mm
     return MM_OK;
 }
 
-/* Finds the option of a flag such as --port or --port=80; NULL if there is none. */
 static const struct option *find_option(const char *flag) {
     const size_t length = strcspn(flag, "=");
     for (size_t index = 0; index < ROW_COUNT; index++)
@@ -302,7 +295,7 @@ static enum mm_status refuse_secret(const struct option *secret, struct mm_error
                    name);
 }
 
-/* Reads --name value or --name=value at argv[*at], and moves *at past it. */
+/* Reads the flag at argv[*at], as --name value or --name=value, and moves *at past it. */
 static enum mm_status set_from_flag(struct mm_options *options, int argc, char **argv, int *at,
                                     struct mm_error *error) {
     const char *flag = argv[(*at)++];
@@ -321,12 +314,12 @@ static enum mm_status set_from_flag(struct mm_options *options, int argc, char *
         return mm_fail(error, MM_BAD_REQUEST, "%s needs a value: %s", source, option->value);
     const char *text = argv[(*at)++];
     const struct option *other = find_option(text);
-    if (other != NULL && other->kind == SECRET) /* an error about this value would show it */
+    if (other != NULL && other->kind == SECRET) /* printing `text` would show the secret */
         return refuse_secret(other, error);
     return set(options, option, source, text, error);
 }
 
-/* A kernel must take far less time than the watchdog waits, else it would look like one that hangs. */
+/* Sets max_kernel_ms below half of --watchdog-ms, because the watchdog treats longer kernels as hung. */
 static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_error *error) {
     enum { FALLBACK_MS = 30000 };
     const uint64_t under_half = options->watchdog_ms > 2 ? (options->watchdog_ms - 1) / 2 : 1;
@@ -344,8 +337,8 @@ static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_e
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error) {
     enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
-    options->store_bytes_max = UINT64_MAX; /* 0 is a valid value */
-    for (int at = 1; at < argc; at++)      /* help works even if other options are wrong */
+    options->store_bytes_max = UINT64_MAX; /* not set; 0 is a valid value */
+    for (int at = 1; at < argc; at++)      /* --help must work even if other options are wrong */
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
             return set_from_flag(options, argc, argv, &at, error);
     for (size_t index = 0; index < OPTION_COUNT && status == MM_OK; index++)
@@ -361,7 +354,6 @@ enum mm_status mm_options_parse(struct mm_options *options, int argc, char **arg
     return status == MM_OK ? settle_kernel_time(options, error) : status;
 }
 
-/* How a user writes it: --port PORT, --no-benchmark, MATMULD_API_KEY=KEY,... */
 static void help_name(const struct option *option, char *text, size_t size) {
     char name[MM_OPTION_VARIABLE_MAX];
     environment_name(option->name, name);
@@ -373,7 +365,7 @@ static void help_name(const struct option *option, char *text, size_t size) {
         snprintf(text, size, "--%s %s", option->name, option->value);
 }
 
-/* Wraps the text at HELP_COLUMNS, behind the flag. */
+/* Prints a flag and, in the column beside it, its description, wrapped at HELP_COLUMNS. */
 static void help_entry(FILE *out, const char *flag, const char *text) {
     enum { HELP_COLUMNS = 100, TEXT_COLUMN = 29 };
     int column = fprintf(out, "  %s", flag);
@@ -421,7 +413,7 @@ static void print_value(const struct mm_options *options, const struct option *o
     case NUMBER:
     case SIZE:
         number = *(const uint64_t *)at;
-        if (number >= option->min && number <= option->max) /* else the machine decides it later */
+        if (number >= option->min && number <= option->max) /* otherwise the value depends on the machine */
             fprintf(out, "%" PRIu64, number);
         break;
     case DEVICES:

@@ -1,4 +1,3 @@
-/* Reads and sets the shared state. */
 #include "server/server.h"
 
 #include "api/describe/describe.h"

@@ -1,4 +1,4 @@
-/* The state that all requests share. main makes and frees it; it outlives every request. */
+/* The state that all requests share. main owns it, and it outlives every request. */
 #pragma once
 
 #include "gpu/device/engine.h"
@@ -17,62 +17,62 @@ struct mm_keys;
 struct mm_store;
 
 struct mm_server {
-    const struct mm_options *options; /* complete: with what depends on the machine */
+    const struct mm_options *options; /* main has chosen the values that depend on the machine */
     struct mm_limits limits;
     struct mm_budget budget;
     struct mm_pool *pool;
-    struct mm_acceptor *acceptor; /* NULL: connections are not counted yet, or no longer */
-    struct mm_store *store;       /* NULL: switched off */
-    uint64_t epoch_ns;      /* nanoseconds from the epoch to the zero of mm_clock_ns, measured at the start */
-    struct mm_keys *keys;   /* owned by main; NULL: no key is needed */
-    bool is_local;          /* only this machine reaches the address; fixed before the first request */
-    bool checks_host;       /* Host must be an allowed name; fixed before the first request */
-    double started_seconds; /* start of the process, since the epoch */
-    struct mm_engine *engine; /* NULL until its devices are open; use mm_server_engine */
+    struct mm_acceptor *acceptor; /* NULL before the HTTP server starts and after it stops */
+    struct mm_store *store;       /* NULL: matrices cannot be stored */
+    uint64_t epoch_ns;            /* Unix time at which mm_clock_ns was 0, measured at the start */
+    struct mm_keys *keys;         /* owned by main; NULL: requests need no key */
+    bool is_local;                /* only this machine can reach the address; set before the first request */
+    bool checks_host;             /* the Host header must be an allowed name; set before the first request */
+    double started_seconds;       /* Unix time at which the process started */
+    struct mm_engine *engine;     /* NULL until the devices are open; read it by mm_server_engine */
 
-    /* The body of GET /openapi.json; set with the engine; owned. */
+    /* Body of GET /openapi.json, owned. NULL until the engine is set. */
     char *openapi;
     size_t openapi_bytes;
 
-    /* Both are sequentially consistent: if a drain sees nothing accepted, every later request sees
-     * `draining`. __atomic access only. */
-    int draining;    /* not 0 once the process stops */
-    size_t accepted; /* requests whose head is being checked or was accepted, until their last callback */
+    /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
+     * no accepted request, every later request sees that `draining` is 1. */
+    int draining;    /* 1 once the process is stopping */
+    size_t accepted; /* requests from MHD's first callback until refused or ended */
 
-    int benchmarking; /* not 0 while a benchmark runs, because only one may; __atomic access only */
+    int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
 
-    size_t state_bytes_max; /* mm_route_state_bytes_max(), for each request's memory */
+    size_t state_bytes_max; /* bytes in each request for the state of a route's handlers */
 
-    uint64_t id_seed; /* first part of request ids: random for each process */
-    uint64_t id_next; /* second part of request ids, a count; __atomic access only */
+    uint64_t id_seed; /* first part of request ids: a random number for this process */
+    uint64_t id_next; /* second part of request ids: counts up; __atomic access only */
 
-    /* Guards everything below, and what connection.h and request.h say. Lock it before the queue's mutex,
-     * never after it. */
+    /* Guards all members below, and the members that connection.h and request.h name. While holding the
+     * queue's mutex, never lock this mutex. The other order is allowed. */
     pthread_mutex_t mutex;
-    TAILQ_HEAD(mm_connections, mm_connection) connections; /* the most recently idle first */
-    struct mm_connection *swept;                           /* where the sweep continues; NULL: it is done */
-    size_t closing;      /* connections closed as idle that are still on the list */
-    struct mm_line line; /* requests that wait for memory */
+    TAILQ_HEAD(mm_connections, mm_connection) connections; /* latest activity first */
+    struct mm_connection *swept; /* next connection that the sweep checks; NULL: none is left */
+    size_t closing;              /* connections closed as idle that are still in the list */
+    struct mm_line line;         /* requests that wait for memory */
 };
 
 enum { MM_REQUEST_ID_MAX = 128 };
 
-/* Writes an id for a request that brings none. Any thread may call it. */
+/* Writes a new id for a request whose client sent none. Any thread may call it. */
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
 
-/* Takes over an engine with open devices, and builds the document that describes it. False if memory is out;
- * then the engine stays the caller's. Only main calls it. */
+/* Takes ownership of an engine with open devices, and builds the OpenAPI document for it. False if out of
+ * memory; then the caller still owns the engine. Only main may call it. */
 bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine);
 
-/* The engine; NULL while its devices are not open. Any thread may call it. */
+/* Returns the engine, or NULL while its devices are not open. Any thread may call it. */
 struct mm_engine *mm_server_engine(const struct mm_server *server);
 
-/* How many requests are accepted and not over. Any thread may call it. */
+/* Returns how many requests have begun, were not refused, and have not ended. Any thread may call it. */
 size_t mm_server_accepted(const struct mm_server *server);
 
-/* Retry-After for a request that is refused with this status, in seconds; 0: none. For MM_BUSY it is the time
- * that the queued work will take. Any thread may call it. */
+/* Returns the seconds for the Retry-After header of a request that fails with `status`, or 0 for no header.
+ * For MM_BUSY the value is the estimated time of the queued work. Any thread may call it. */
 unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status);
 
-/* MM_OK, or in *error MM_STOPPING or MM_NOT_READY. Any thread may call it. */
+/* Checks whether the server accepts jobs. Fails with MM_STOPPING or MM_NOT_READY. Any thread may call it. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);

@@ -262,8 +262,8 @@ for name in $names; do
     case $name in guard_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
-    echo "no step is named so"
+    echo "no step matches"
     exit 1
 }
-[ "$failures" -eq 0 ] && echo "all held" || echo "$failures failed"
+[ "$failures" -eq 0 ] && echo "all passed" || echo "$failures failed"
 [ "$failures" -eq 0 ]

@@ -10,7 +10,7 @@ set -eu
 
 jobs=$1
 quick=${2:-}
-case $quick in '' | --quick) ;; *) echo "lint: does not take '$quick'" >&2 && exit 2 ;; esac
+case $quick in '' | --quick) ;; *) echo "lint: unknown argument '$quick'" >&2 && exit 2 ;; esac
 folders='gpu api server bench tests'
 database=build/lint
 done='' skipped='' failed=''
@@ -89,9 +89,9 @@ check cppcheck check_cpp
 check clang-format check_format
 check shellcheck check_shell
 
-[ -z "$skipped" ] || echo "lint: not checked, since the tool is not here: $skipped"
+[ -z "$skipped" ] || echo "lint: not checked, because the tool is not installed: $skipped"
 if [ -n "$failed" ]; then
-    echo "lint: see above what was found by: $failed"
+    echo "lint: these tools found the faults above: $failed"
     exit 1
 fi
-echo "lint: nothing was found in $(jq length "$database/compile_commands.json") C files by: $done"
+echo "lint: no faults in $(jq length "$database/compile_commands.json") C files, checked by: $done"

@@ -1,5 +1,5 @@
-/* Reads and writes CSV. Reads a file twice: first counts rows and columns, then reads the numbers into memory
- * of exactly the right size. */
+/* Reads and writes CSV. Reads a file twice: first to count rows and columns, then to read the numbers into
+ * memory of exactly the right size. */
 #include "api/csv/csv.h"
 
 #include "api/codec.h"
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads NaN or an infinity, as JSON or NumPy writes them, in any letter case; for the type bool also true and
- * false. Returns false if the type lacks the value, or the text is another word. */
+/* Reads NaN or an infinity as JSON or NumPy writes it, and for type bool also true and false. Ignores letter
+ * case. Returns false if the type lacks the value, or the text is another word. */
 static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
     static const struct {
         const char *word;
@@ -74,7 +74,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     enum { SHOWN_MAX = 40 };
     const char *takes = mm_element(csv->dtype)->takes;
     const size_t column =
-        (size_t)(text.start - line.start) + 1; /* one byte a character, because everything before is ASCII */
+        (size_t)(text.start - line.start) + 1; /* a byte is a character, because the text before is ASCII */
     char got[SHOWN_MAX + 8] = "empty";
     if (text.length > 0)
         snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
@@ -198,7 +198,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     body->bytes = (size_t)(end - text);
 }
 
-/* The codec has no media_type, because requests send CSV files only as parts of a form, or to be stored. */
+/* The codec has no media_type, because clients send CSV files only in forms or as matrices to store. */
 const struct mm_codec mm_csv_codec = {
     .reply_type = MM_CSV_TYPE,
     .file_extension = ".csv",

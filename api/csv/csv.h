@@ -1,5 +1,5 @@
-/* Reads CSV files of numbers: one row a line, without a header line. The reader accepts what NumPy's savetxt
- * and spreadsheets write. Any thread may call these functions. */
+/* Reads CSV files of numbers. Each line is a row of the matrix; there is no header line. The reader accepts
+ * what NumPy's savetxt and spreadsheets write. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/matrix/matrix.h"

@@ -38,7 +38,8 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Adds required multiples of dimensions for types that have their own, such as {"int8": {"k": 4}}. */
+/* Adds the numbers that m, n and k must be multiples of, such as {"int8": {"k": 4}}. Lists only element types
+ * that have their own rules. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -106,8 +107,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* Returns a compiled kernel's row. Its number of blocks is predicted from the table of chips, which has every
- * architecture that kernels are compiled for. */
+/* Returns a compiled kernel as JSON. The number of blocks that fit on a multiprocessor is predicted from the
+ * table of chips, which has every architecture that kernels are compiled for. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -124,7 +125,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds an entry for each architecture and tile. A variant that calls a library's kernel has none. */
+/* Adds an entry for each architecture and tile. Adds nothing if the variant calls a library's kernel. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -135,7 +136,7 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
 }
 
 /* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts
- * which resource limits it. `limiters` is null if the table lacks the chip or predicts another number. */
+ * what limits that number. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -169,7 +170,7 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
 }
 
 /* Returns the first device that can run the variant on float32, or NULL. After NULL, *reason says why the
- * first device cannot run it, or why the backend has no device. */
+ * first device cannot run the variant, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;
@@ -227,7 +228,7 @@ static json_t *make_device(const struct mm_device *device) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds the variants of backends with devices (have_devices), or of backends without. */
+/* Adds the variants of some backends: those with devices if have_devices, otherwise those without. */
 static int add_variants(json_t *list, const struct mm_offer *offers, size_t count, bool have_devices) {
     int failed = 0;
     for (size_t index = 0; index < count; index++) {

@@ -1,6 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * that document, a string that begins with @ is a marker. It is replaced by the version, a list of names, or
- * parts that follow from the table of statuses. */
+ * that document, a string that begins with @ is a marker. The server replaces each marker by the version, a
+ * list of names, or parts that follow from the table of statuses. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The facts for the markers, and the output. */
+/* Data for the functions that replace markers: facts, the output and the current marker. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;
@@ -23,7 +23,7 @@ struct filling {
     const char *argument; /* the current marker's text after its name, up to a quote */
 };
 
-/* A list of different names from the server's own tables, so none needs an escape in JSON. */
+/* A list of different names. The names come from the server's own tables, so none needs an escape in JSON. */
 enum { NAMES_MAX = 64 };
 struct names {
     size_t count;
@@ -72,7 +72,7 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
-/* Writes a reference to a response for each HTTP status in the argument. */
+/* Writes a reference to a response for each HTTP status in the marker's argument. */
 static void write_errors(const struct filling *filling) {
     char *end;
     for (const char *text = filling->argument; *text != '"'; text = end) {
@@ -86,7 +86,7 @@ static void write_errors(const struct filling *filling) {
     }
 }
 
-/* Writes the schema of the problems with the HTTP status in the argument. */
+/* Writes the schema of the problems with the HTTP status in the marker's argument. */
 static void write_schema(const struct filling *filling) {
     const unsigned long http = strtoul(filling->argument, NULL, 10);
     struct names codes = {0};
@@ -101,7 +101,7 @@ static void write_schema(const struct filling *filling) {
     fprintf(filling->out, "%s}}", codes.count > 1 ? "]" : "");
 }
 
-/* Writes the response, without description, for the HTTP status in the argument. */
+/* Writes the response, without description, for the HTTP status in the marker's argument. */
 static void write_problem(const struct filling *filling) {
     fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
           "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
@@ -110,7 +110,7 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* Writes the members that all problems share with the status that the argument names. */
+/* Writes the members that follow from the status alone. The marker's argument is the status's name. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;

@@ -1,5 +1,5 @@
-/* Writes stored matrices as JSON text. Builds no tree of JSON values, because the connection's thread writes
- * lists of up to 1000 matrices. */
+/* Writes stored matrices as JSON text. The connection's thread writes lists of up to 1000 matrices, so this
+ * must be fast: no tree of JSON values is built. */
 #include "api/describe/stored.h"
 
 #include "api/text.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Writes a time as RFC 3339 says, with milliseconds. */
+/* Writes a time in the format of RFC 3339, with milliseconds. */
 static void write_time(FILE *out, const char *name, uint64_t ns) {
     struct tm at = {0};
     const time_t seconds = (time_t)(ns / 1000000000);
@@ -17,7 +17,7 @@ static void write_time(FILE *out, const char *name, uint64_t ns) {
             at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec, (unsigned)(ns / 1000000 % 1000));
 }
 
-/* Writes one matrix. Only the tag needs escapes, because it includes quotes. */
+/* Writes one matrix. Only the entity tag needs escapes, because the tag includes quotes. */
 static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch_ns) {
     const uint64_t used_ns = __atomic_load_n(&value->used_ns, __ATOMIC_RELAXED);
     const int tag_length = (int)strlen(value->etag) - 2;

@@ -1,6 +1,7 @@
 /* Reads forms (multipart/form-data) while they arrive. The parts named a, b, c and bias are .npy or CSV
- * files; every other part is a parameter. A .npy header tells how long the elements are, so the reader does not search the
- * elements for a delimiter. Elements move down to an aligned address while the body arrives. */
+ * files; every other part is a parameter. A .npy header tells how long the elements are, so the reader does
+ * not search the elements for a delimiter. Elements move down to an aligned address while the body arrives.
+ */
 #include "api/form/form_operands.h"
 #include "api/form/multipart.h"
 #include "api/slice.h"
@@ -35,8 +36,8 @@ static enum mm_status read_header(struct reading *reading, const char *file, siz
     return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
-/* Moves the elements that have arrived, and all later bytes, down to an aligned address. This overwrites the
- * end of the headers before them. Returns the new length of the body. */
+/* Moves the elements that have arrived, and all later bytes, down to an aligned address. The moved bytes
+ * overwrite the end of the headers, which were already read. Returns the new length of the body. */
 static size_t align(struct reading *reading, char *body, size_t bytes) {
     enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
     struct mm_form_operand *operand = reading->operand;
@@ -169,7 +170,7 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_available(reading, body, body_bytes, false);
 }
 
-/* Quick if no operand is copied and at most SHORT bytes are unread. The function does not require
+/* `finish` is quick if no operand is copied and at most SHORT bytes are unread. The function does not require
  * MM_MULTIPART_END, because the last line may lack its CRLF. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
@@ -208,7 +209,7 @@ const struct mm_codec mm_form_codec = {
     .reader = &reader,
 };
 
-/* --- a body that is a single file */
+/* --- functions for a body that is a single file */
 
 static struct reading *begin_alone(const struct mm_operands *into, const struct mm_limits *limits,
                                    struct mm_reservation *memory, bool is_csv) {

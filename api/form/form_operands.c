@@ -19,8 +19,8 @@ static unsigned list_npy_files(const struct mm_form *form,
     return count;
 }
 
-/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked` is
- * the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
+/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked`
+ * is the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -63,7 +63,7 @@ static enum mm_status set_dtype(struct mm_form *form, struct mm_error *error) {
     if (status != MM_OK)
         return status;
     strcpy(into->dtype_name, mm_dtype_name(files[0]->header.dtype));
-    /* A stored operand of another type is then an error. */
+    /* dtype now counts as set, so a stored operand of another type is an error. */
     into->parameters.derived |= mm_parameter_bit(&into->parameters, into->dtype_name);
     return into->kind->resolve(into, error);
 }
@@ -130,7 +130,8 @@ static enum mm_status copy_files(struct mm_form *form, const char *body, const s
         if (operand->is_csv)
             status = mm_csv_read(&operand->csv, data, error);
         else
-            mm_npy_reorder(&operand->header.shape, into->of[index].view.dtype, body + operand->elements, data);
+            mm_npy_reorder(&operand->header.shape, into->of[index].view.dtype, body + operand->elements,
+                           data);
     }
     if (status != MM_OK)
         mm_operands_release(into, form->memory);
@@ -153,8 +154,8 @@ static enum mm_status check_length(const struct mm_form_operand *operand, size_t
     return MM_BAD_REQUEST;
 }
 
-/* Returns the elements, aligned to `alignment`. If they are not aligned yet, moves them down over the end of
- * their file's header. */
+/* Returns the elements, aligned to `alignment`. Unaligned elements are moved down, over the end of the file's
+ * header. */
 static void *align_elements(const struct mm_form_operand *operand, char *body, size_t bytes,
                             size_t alignment) {
     char *data = body + operand->elements;

@@ -35,7 +35,7 @@ static const char *read_value(const char *text, const char *end, struct mm_slice
 }
 
 /* Finds a parameter in the rest of a header, such as `; name="a"`. value->start is NULL if the parameter is
- * missing. False if the parameters are malformed, or this one occurs twice. */
+ * missing. False if the parameters are malformed, or if the parameter occurs twice. */
 static bool find_parameter(const char *text, const char *end, const char *name, struct mm_slice *value) {
     *value = (struct mm_slice){NULL, 0};
     for (text = mm_skip_blanks(text, end); text < end; text = mm_skip_blanks(text, end)) {
@@ -111,13 +111,13 @@ struct text {
     bool is_all;
 };
 
-/* A delimiter. `behind` is the offset after its line. */
+/* A delimiter in the body. `behind` is the offset after the delimiter's line. */
 struct line {
     size_t start;
     size_t behind;
 };
 
-/* Reads the rest of a boundary's line. If it has other characters than blanks, the line is no delimiter. */
+/* Reads the line after a boundary. A delimiter has only blanks there, perhaps after two dashes. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;
@@ -163,8 +163,8 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
         tail = read_tail(text, line_bytes, behind);
     if (tail != NO_DELIMITER)
         return tail;
-    /* A body with only a final delimiter is probably a form whose other lines end in LF, so it is an
-     * error. */
+    /* If a body has only a final delimiter, the lines of the form probably end in LF. The function then
+     * reports no delimiter, so the body is rejected. */
     tail = find_delimiter(multipart, text, 0, text->bytes, &line);
     *behind = line.behind;
     return tail == ENDS_BODY ? NO_DELIMITER : tail;
@@ -224,7 +224,7 @@ static enum mm_status read_headers(const struct mm_multipart *multipart, const c
     struct headers headers = {0};
     for (;;) {
         const char *line_end = memmem(text, (size_t)(end - text), "\r\n", 2);
-        /* RFC 2046 allows a part without contents to end without an empty line. */
+        /* RFC 2046 allows a part without contents to end after its headers, without an empty line. */
         if (text == end && headers.name.start != NULL)
             break;
         if (line_end == NULL)

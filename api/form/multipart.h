@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* A body over the first two limits is rejected with MM_TOO_LARGE. */
+/* A body that exceeds one of the first two limits is rejected with MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
     MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* headers of one part, with the empty line */
@@ -64,9 +64,9 @@ enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 
-/* Reads the next event. `body` is everything that has arrived, from the beginning of the body; it may move
- * between calls. is_all: nothing more will arrive. The caller keeps *part between calls. After
+/* Reads the next event. `body` has all bytes that have arrived since the beginning of the body; its address
+ * may change between calls. is_all: nothing more will arrive. The caller keeps *part between calls. After
  * MM_MULTIPART_FAULT, *error is MM_BAD_REQUEST or MM_TOO_LARGE, and the reading has ended. The time is linear
- * in the length of the body, even if it arrives in small chunks. */
+ * in the length of the body, even if the body arrives in small chunks. */
 enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
                                           bool is_all, struct mm_part *part, struct mm_error *error);

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* How an array is written: rows_text.c writes `rows` with `marks`, and this file adds `around` outer
- * brackets. */
+/* How an array is written: rows_text.c writes `rows` with `marks`. This file adds `around` more pairs of
+ * brackets around the text. */
 struct layout {
     struct mm_row_marks marks;
     struct mm_matrix rows;
     unsigned around;
 };
 
-/* An array without elements ends at its first dimension of 0: both 2×0 and 2×0×3 become [[],[]]. */
+/* After the first dimension of 0, no more dimensions are written: both 2×0 and 2×0×3 become [[],[]]. */
 static struct layout layout_of(const struct mm_shape *shape, enum mm_dtype dtype) {
     struct layout layout = {.marks = {.between = ",", .begin = "", .end = "", .has_quotes = true}};
     struct mm_shape written = {0};

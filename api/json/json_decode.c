@@ -9,7 +9,7 @@
 
 enum { PLACE_MAX = 2 + MM_RANK_MAX * 22 };
 
-/* Writes a place such as a[1][0]. is_first: writes the first place at that depth, a[0][0]. */
+/* Writes a place such as a[1][0]. If is_first, writes 0 for all indices: a[0][0]. */
 static const char *write_place(const char *name, const struct mm_json_indices *at, bool is_first,
                                char text[PLACE_MAX]) {
     size_t length = (size_t)snprintf(text, PLACE_MAX, "%s", name);
@@ -155,8 +155,8 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     return status;
 }
 
-/* Returns the bytes for the elements of all operands, each aligned. The operand that comes last in the body
- * is stored last. */
+/* Returns the bytes that the elements of all operands need. Each operand's elements begin at an aligned
+ * offset, and those of scan->last come last. */
 static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
     const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
     size_t before = 0;
@@ -166,9 +166,9 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
     return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
-/* Scans the body again if its dtype came after the elements, or if memory was short, because a block of
- * exactly the right size may be free now. If a limit is exceeded and the first scan used another type, the
- * second scan only checks elements: a malformed element is reported before a limit. */
+/* Scans the body again if dtype came after the elements, or if memory was short. A second scan needs one
+ * block of exactly the right size, which may be free now. If a limit is exceeded, a second scan with another
+ * type only checks the elements, because a malformed element is reported before a limit. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = mm_json_scan_is_typed(scan);

@@ -11,7 +11,7 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
     return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
 }
 
-/* Finds the row and the operand of a member. A second member of one name is a fault. */
+/* Finds the parameter's row and the operand that a member names. A name that occurs twice is a fault. */
 static enum mm_json_event read_member(struct mm_json_scan *scan, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
@@ -31,14 +31,14 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* A parameter's list becomes one text with commas, as in the query, so one reader serves both. */
+/* Begins a list, which is collected as text in the query's form, so one function reads both forms. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
 }
 
-/* Appends an item to the list's text. An item that is too long, or an array, becomes "?", so reading the list
- * fails later. */
+/* Appends an item to the list's text. An item that is too long, an array or an object becomes "?", which no
+ * parameter accepts, so reading the list fails later. */
 static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
     const struct mm_json_token token = scan->reader.token;
     const size_t left = sizeof scan->list_text - scan->list_length;
@@ -54,8 +54,8 @@ static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *
     scan->list_length += item.length;
 }
 
-/* Whether parameters are still read. After the first error they are skipped, so a million unknown members
- * cost little. */
+/* Whether parameters are still read. After the first error, parameters are skipped, so even a million unknown
+ * members cost little. */
 static bool reads_values(const struct mm_json_scan *scan) {
     return !scan->is_again && scan->error.status == MM_OK;
 }
@@ -92,7 +92,7 @@ static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* Reads the value of "from" in "a": {"from": "uniform(7)"}. It sets the parameter a_from. */
+/* Reads the value of "from" in "a": {"from": "uniform(7)"}, and sets the operand's source. */
 static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     if (!reads_values(scan))

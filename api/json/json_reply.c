@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The most bytes that a reply has besides the array. The device's name takes up to 762: each of its 127 bytes
- * may need an escape of six. Fixed names, numbers and figures take the rest. */
+/* The most bytes of a reply besides the array. The device's name takes up to 762 bytes: each of its 127 bytes
+ * may need an escape of six. Fixed names, numbers and figures take the other bytes. */
 enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
-/* A stored matrix is named "a", so a client can send the reply as a request. */
+/* The array of a stored matrix is named "a", so a client can send the reply as a request. */
 static const char reply_head[] = "{\"c\": ", stored_head[] = "{\"a\": ";
 _Static_assert(sizeof reply_head == sizeof stored_head, "reply_bytes_max counts either head");
 
@@ -46,7 +46,7 @@ static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
 };
 
-/* Writes a string member from a table of the server, so no character needs an escape. */
+/* Writes a string member. The name comes from the server's own tables, so no character needs an escape. */
 static char *put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
@@ -117,8 +117,8 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
     return put_timing(end, answer->span_ns);
 }
 
-/* Writes the members after a stored matrix. An array without elements does not show its shape, so a member
- * does. */
+/* Writes the members after a stored matrix. An array without elements does not show its whole shape, so the
+ * reply then has the shape as a member. */
 static char *put_stored(char *end, const struct mm_answer *answer) {
     const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)

@@ -1,6 +1,6 @@
 /* Turns the tokens of a JSON request into operands and elements; json_parameter.c reads the other members. A
- * syntax error ends the scan. After another fault the scan continues, because a later syntax error would be
- * reported instead. */
+ * syntax error ends the scan. After any other fault the scan continues, because a syntax error later in the
+ * body must be reported instead. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -47,7 +47,7 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* If an array becomes longer than the limit on dimensions, frees the store. The scan then only checks
+/* Drops the store if an array becomes longer than the limit on dimensions. The scan then only checks
  * elements. */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
@@ -58,7 +58,7 @@ static void check_dimensions(struct mm_json_scan *scan) {
         mm_json_store_drop(&scan->store);
 }
 
-/* Stores one element, for example "NaN", which store_numbers cannot read. */
+/* Stores one element that store_numbers cannot read, such as "NaN". */
 static void store_element(struct mm_json_scan *scan, const char *text, size_t bytes) {
     const struct mm_json_token token = scan->reader.token;
     const enum mm_dtype dtype = scan->operand->dtype;
@@ -122,7 +122,7 @@ static void store_numbers(struct mm_json_scan *scan, const char *text, size_t by
         set_rank(scan->operand, scan->level);
 }
 
-/* Records a fault in the operand's shape, unless it already has one. `count` indices lead to the fault. */
+/* Records the operand's first fault, and ignores later faults. `count` indices lead to the fault. */
 static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsigned count) {
     struct mm_json_scanned *operand = scan->operand;
     if (operand->wrong != MM_JSON_RIGHT)
@@ -148,7 +148,7 @@ static void begin_array(struct mm_json_scan *scan) {
     scan->counts[scan->level++] = 0;
 }
 
-/* Ends the innermost array. The first array that ends at its depth sets the dimension. */
+/* Ends the innermost array. The first array that ends at a depth sets the dimension of that depth. */
 static void end_array(struct mm_json_scan *scan) {
     struct mm_json_scanned *operand = scan->operand;
     const unsigned level = scan->level--;
@@ -166,7 +166,7 @@ static void end_array(struct mm_json_scan *scan) {
         scan->counts[level - 2]++;
 }
 
-/* Whether the first innermost array was empty. end_array then reports any later one that has elements. */
+/* Whether the first innermost array was empty. end_array then reports later arrays that are not empty. */
 static bool is_known_empty(const struct mm_json_scanned *operand) {
     const unsigned rank = operand->shape.rank;
     return operand->known <= rank && operand->shape.dims[rank - 1] == 0;
@@ -193,8 +193,8 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* Whether a token is a number, which is c if the result is a number. */
-static bool is_number(struct mm_json_token token) {
+/* Whether a token may be c if the result is a number. NaN is a string. */
+static bool is_scalar(struct mm_json_token token) {
     return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
 }
 
@@ -209,7 +209,7 @@ static void read_value(struct mm_json_scan *scan, unsigned depth, bool is_open, 
     } else if (is_open) {
         begin_operand(scan);
         begin_array(scan);
-    } else if (operand_of(scan, scan->operand)->role.is_optional && is_number(scan->reader.token)) {
+    } else if (operand_of(scan, scan->operand)->role.is_optional && is_scalar(scan->reader.token)) {
         begin_operand(scan);
         store_element(scan, text, bytes);
     } else {
@@ -255,10 +255,8 @@ static void read_on(struct mm_json_scan *scan, const char *text, size_t bytes, b
 
 static void begin(struct mm_json_scan *scan, uint64_t body_bytes, const struct mm_limits *limits,
                   struct mm_reservation *memory) {
-    scan->store = (struct mm_json_store){.limits = limits,
-                                         .reservation = memory,
-                                         .bytes_left = body_bytes,
-                                         .keeps = true};
+    scan->store = (struct mm_json_store){
+        .limits = limits, .reservation = memory, .bytes_left = body_bytes, .keeps = true};
     memset(scan->operands, 0, sizeof scan->operands);
     memset(&scan->reader, 0, sizeof scan->reader);
     scan->last = scan->operand = NULL;
@@ -311,7 +309,8 @@ bool mm_json_scan_is_typed(const struct mm_json_scan *scan) {
     (void)scan->into->kind->resolve(scan->into, NULL);
     for (unsigned index = 0; index < scan->into->count; index++) {
         const struct mm_json_scanned *scanned = &scan->operands[index];
-        if (scanned->has_elements && scanned->dtype != mm_operand_dtype(scan->into, operand_of(scan, scanned)))
+        if (scanned->has_elements &&
+            scanned->dtype != mm_operand_dtype(scan->into, operand_of(scan, scanned)))
             return false;
     }
     return true;

@@ -27,13 +27,13 @@ struct mm_json_scanned {
     bool seen;
     bool has_elements;   /* the operand is an array, or a number */
     enum mm_dtype dtype; /* type as which the elements were read */
-    bool has_source; /* the operand is an object such as {"from": "uniform(7)"} */
-    bool has_from;   /* the operand's object has the member "from" */
-    size_t offset;   /* where the elements begin in the store, in bytes */
+    bool has_source;     /* the operand is an object such as {"from": "uniform(7)"} */
+    bool has_from;       /* the operand's object has the member "from" */
+    size_t offset;       /* where the elements begin in the store, in bytes */
 
-    /* The rank is 0 until the first element or the first empty array has been read. The end of the first
-     * array at each depth gives one dimension, the innermost first: dims[known - 1] and later dimensions are
-     * known. */
+    /* The rank is 0 until the first element or the first empty array has been read. A dimension becomes known
+     * when the first array at its depth ends, so the last dimension is known first. dims[known - 1] and all
+     * later dimensions are known. */
     struct mm_shape shape;
     unsigned known;
 
@@ -42,7 +42,7 @@ struct mm_json_scanned {
     size_t wrong_length;              /* length of the array that differs */
     struct mm_json_token wrong_token; /* the wrong token, or the end of an array of wrong length */
 
-    bool has_refused; /* an element does not fit in the type; `refused` is the first one */
+    bool has_refused; /* an element does not fit in the type; `refused` is the first such element */
     struct mm_json_indices refused_at;
     struct mm_json_token refused;
 };
@@ -50,8 +50,9 @@ struct mm_json_scanned {
 /* The state of reading one body. One thread at a time may use it. */
 struct mm_json_scan {
     struct mm_operands *into; /* copy of the endpoint's struct, allocated after this struct */
-    struct mm_error error;    /* first wrong parameter; its status is MM_OK if there is none */
-    bool is_over;             /* nothing more will be read; `event` is final */
+    struct mm_error
+        error;    /* error of the first wrong parameter; its status is MM_OK if no parameter was wrong */
+    bool is_over; /* nothing more will be read; `event` is final */
     enum mm_json_event event;
 
     struct mm_json_store store;
@@ -61,7 +62,7 @@ struct mm_json_scan {
     uint64_t body_bytes; /* or MM_LENGTH_UNKNOWN */
     struct mm_json_reader reader;
     uint64_t members;                 /* names that were read; bit i is row i of the parameter table */
-    struct mm_json_token name;        /* name of the current member, as a place in the text */
+    struct mm_json_token name;        /* place of the current member's name in the text */
     const struct mm_parameter *row;   /* NULL if the current member's name is unknown */
     struct mm_json_scanned *operand;  /* NULL if the current member is a parameter */
     bool in_list;                     /* the reader is inside a parameter's list */
@@ -80,7 +81,7 @@ struct mm_json_scan {
  * memory was short, `finish` scans the complete body again, into memory of the right size. */
 extern const struct mm_body_reader mm_json_reader;
 
-/* --- functions of json_scan.c for json_decode.c */
+/* --- functions of json_scan.c for json_decode.c, most of them for mm_json_reader */
 
 void *mm_json_scan_begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                          const struct mm_limits *limits, struct mm_reservation *memory);
@@ -101,8 +102,8 @@ void mm_json_scan_again(struct mm_json_scan *scan, struct mm_buffer storage, con
 
 /* --- functions of json_parameter.c for json_scan.c */
 
-/* Finds the row and the operand of the member name that was just read. Returns MM_JSON_NAME, or MM_JSON_FAULT
- * if the body has the member twice. */
+/* Finds the parameter's row and the operand of the member name that was just read. Returns MM_JSON_NAME, or
+ * MM_JSON_FAULT if the body has the member twice. */
 enum mm_json_event mm_json_read_name(struct mm_json_scan *scan, const char *text);
 
 /* Reads the current value if it is a parameter, an item of a list, or an operand's source. Returns false for

@@ -10,9 +10,9 @@ void mm_json_store_drop(struct mm_json_store *store) {
         mm_reservation_free(store->reservation, &store->memory);
 }
 
-/* Estimates how many elements follow. An element takes at least two characters with its comma. If the body's
- * length is unknown, the estimate is the number of elements so far, so the store doubles. Elements are then
- * copied only a few times in all. */
+/* Estimates how many elements follow. An element and its comma take at least two characters. If the body's
+ * length is unknown, the estimate includes as many elements as were read. The store then at least doubles
+ * when it grows, so elements are copied only a few times in all. */
 static uint64_t estimate_elements(const struct mm_json_store *store, const char *at, const char *end,
                                   size_t elements) {
     const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;

@@ -1,4 +1,4 @@
-/* Memory for the elements of a JSON request. It grows while elements arrive. */
+/* Memory for the elements of a JSON request, which grows while elements arrive. */
 #pragma once
 
 #include "gpu/memory/budget.h"
@@ -34,7 +34,7 @@ void mm_json_store_drop(struct mm_json_store *store);
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end);
 
 /* Returns the address for the next element, or NULL if the store accepts no elements. After writing the
- * element, the caller adds its bytes to used_bytes. `at` and `end` are arguments of mm_json_store_grow. */
+ * element, the caller adds its bytes to used_bytes. mm_json_store_grow explains `at` and `end`. */
 static inline void *mm_json_store_next(struct mm_json_store *store, const char *at, const char *end) {
     if (store->keeps && store->used_bytes + store->element_bytes > store->capacity_bytes)
         mm_json_store_grow(store, at, end);

@@ -24,8 +24,8 @@ static const char *const expectations[] = {
     [MM_JSON_BEHIND] = "nothing after the object",
 };
 
-/* An incomplete token of up to this many bytes is read again with each chunk. A longer one is read again when
- * its length has doubled, because rereading it for every byte would take quadratic time. */
+/* An incomplete token of up to this many bytes is read again with each chunk. A longer token is read again
+ * when its length has doubled, because rereading it for every byte would take quadratic time. */
 enum { TOKEN_SHORT = 128 };
 
 /* Whether the character may be part of a number or a word, even a misspelled one. */
@@ -48,7 +48,7 @@ static enum mm_json_event wait_for_token(struct mm_json_reader *reader, size_t b
     return MM_JSON_WAIT;
 }
 
-/* Returns the value of four hexadecimal digits; -1 if there are fewer. */
+/* Returns the value of four hexadecimal digits, or -1 if there are fewer than four. */
 static int32_t read_code(const char *text, const char *end) {
     int32_t code = 0;
     if (end - text < 4)
@@ -94,7 +94,7 @@ static bool is_plain(char character) {
 
 static enum mm_json_event read_string(struct mm_json_reader *reader, const char *text, size_t bytes,
                                       bool is_all) {
-    enum { LONGEST = 12 }; /* bytes of a character that is written as two escapes */
+    enum { LONGEST = 12 }; /* most bytes of one character: two escapes such as \ud83d */
     const char *const end = text + bytes;
     const char *at = text + reader->at + 1;
     for (;;) {
@@ -142,7 +142,7 @@ static size_t put_utf8(uint32_t character, char *out) {
     return bytes;
 }
 
-/* Copies a string without quotes and escapes, cut to fit, and adds a NUL. Returns the length. */
+/* Decodes a string without its quotes, cut to fit, and adds a NUL. Returns the length. */
 static size_t copy_string(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
@@ -160,7 +160,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* Returns the end of the number or word at `at`, even if it is misspelled. Passes at least one character. */
+/* Returns the end of the number or word at `at`, even if misspelled; at + 1 if no word is there. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -258,8 +258,8 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads the next token at a character that is not a space. Skips a comma or a colon, and returns MM_JSON_WAIT
- * after it. */
+/* Reads the token at reader->at, which is not a space. Skips a comma or a colon, and then returns
+ * MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];

@@ -5,7 +5,7 @@
 #include "api/value.h"
 #include "gpu/status.h"
 
-enum { MM_JSON_DEPTH_MAX = 64 }; /* most arrays and objects within each other */
+enum { MM_JSON_DEPTH_MAX = 64 }; /* deepest nesting of arrays and objects */
 
 /* What mm_json_next has read. */
 enum mm_json_event {
@@ -38,8 +38,8 @@ enum mm_json_place {
 };
 
 /* The state of reading one text; initialize it with zeros. One thread at a time may use a reader. A caller
- * may read the elements of an array itself. It then sets `at`, and sets `place` to MM_JSON_COMMA after an
- * element or to MM_JSON_NEXT_VALUE after a comma. */
+ * may read the elements of an array itself. The caller then sets `at`, and sets `place` to MM_JSON_COMMA
+ * after an element, or to MM_JSON_NEXT_VALUE after a comma. */
 struct mm_json_reader {
     size_t at; /* offset of the next byte to read */
     enum mm_json_place place;
@@ -47,13 +47,13 @@ struct mm_json_reader {
     uint64_t objects;           /* bit d is 1 if the value at depth d + 1 is an object */
     struct mm_json_token token; /* token of the last event; after a fault, the wrong text */
     const char *expected;       /* after a fault: the expected text; NULL means a whole object */
-    size_t retry_bytes;         /* an incomplete long token is read again at this many bytes */
+    size_t retry_bytes;         /* a long incomplete token is read again when this many bytes have arrived */
 };
 
-/* Reads the next event. `text` is everything that has arrived, from the beginning of the body; it may move
- * between calls. is_all: nothing more will arrive. Skips a byte order mark at the beginning. Does not report
- * duplicate names. Do not call again after MM_JSON_END or MM_JSON_FAULT. The time is linear in the length of
- * the text, even if it arrives in small chunks. */
+/* Reads the next event. `text` has all bytes that have arrived since the beginning of the body; its address
+ * may change between calls. is_all: nothing more will arrive. Skips a byte order mark at the beginning. Does
+ * not report duplicate names. Do not call again after MM_JSON_END or MM_JSON_FAULT. The time is linear in the
+ * length of the text, even if the text arrives in small chunks. */
 enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
 
 static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
@@ -80,9 +80,11 @@ enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
  * column. error may be NULL. */
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
-enum { MM_JSON_TEXT_MAX = 256 }; /* bytes with the NUL; valid strings are shorter, so longer ones are cut */
+enum {
+    MM_JSON_TEXT_MAX = 256
+}; /* bytes with the NUL; longer strings are cut, because none of them is valid */
 
-/* Returns the value of a token. A string is copied to `buffer` without escapes, cut to fit. An array or
+/* Returns the value of a token. A string is decoded into `buffer`, cut to fit. The value of an array or
  * object points into `text`. */
 struct mm_value mm_json_value(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]);
 

@@ -1,4 +1,4 @@
-/* Reads the request of `shared_access`, and combines its sets to accesses. Knows no device. */
+/* Reads the request of `shared_access`, and makes one access for each combination of its values. */
 #include "api/lab/access.h"
 
 #include "api/json/json_text.h"
@@ -140,7 +140,7 @@ void mm_access_init(struct mm_access_request *request) {
     *request = (struct mm_access_request){.parameters.table = &table, .backend = "auto"};
 }
 
-/* Adds the accesses of one pattern: one for each stride, or a single one if the pattern has no strides. */
+/* Adds the accesses of a pattern: one for each stride, or just one if the pattern has no strides. */
 static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access access) {
     const bool strides = access.pattern == MM_PATTERN_STRIDE;
     for (access.stride = strides; access.stride <= (strides ? MM_STRIDE_MAX : 0); access.stride++) {

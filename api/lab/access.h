@@ -19,9 +19,9 @@ enum mm_access_set {
     MM_ACCESS_SET_COUNT
 };
 
-/* A request for accesses; call mm_access_init first. */
+/* A request for times or predictions of memory accesses; call mm_access_init first. */
 struct mm_access_request {
-    struct mm_parameters parameters;         /* must be first, because pointers are cast */
+    struct mm_parameters parameters;         /* must be first: pointers to it are cast to this struct */
     uint64_t timeout_ms;                     /* 0 if none was given */
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     uint32_t sets[MM_ACCESS_SET_COUNT];      /* bit i stands for value i; 0 if the client gave no set */
@@ -30,27 +30,27 @@ struct mm_access_request {
     unsigned shift;                /* `shift` of struct mm_access; the request calls it "offset" */
 };
 
-/* The most rows of shared memory in a drawing. */
+/* Accesses are drawn only if at most this many of a probe's accesses are in shared memory. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
-/* Initializes a request. Its parameters are members of a JSON body. A set is one value or a list of different
+/* Initializes a request. The parameters are members of a JSON body. A set is one value or a list of different
  * values. `offsets` is a list of 1 to 32 numbers and nulls: one for each lane of a warp. A lane without a
  * number is inactive. */
 void mm_access_init(struct mm_access_request *request);
 
-/* Fills a probe with every combination of the sets, accesses in shared memory first. A set that the client
- * did not give has all values, with two exceptions: the access is a read, and the banks are as wide as the
- * device's. If `stride` is among the patterns, accesses in global memory follow, one for each word size and
- * stride. Fails with MM_BAD_REQUEST if there are strides without the pattern `stride`, or both offsets and
- * patterns; the probe is then untouched. */
+/* Fills a probe with every combination of the sets, accesses in shared memory first. A missing kind of access
+ * means reads, and a missing bank width means the device's width. Every other missing set has all values. If
+ * `stride` is among the patterns, accesses in global memory follow, one for each word size and stride. Fails
+ * with MM_BAD_REQUEST if strides come with patterns but without `stride`, or if offsets come with patterns,
+ * strides or an offset; the probe is then untouched. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
-/* Returns how many of a probe's accesses are in shared memory. Those come first. */
+/* Returns how many of a probe's accesses are in shared memory. These accesses come before all others. */
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
-/* Write a finished probe's times and predictions; without a job, only predictions. Both return malloc'ed
- * text, which the caller frees, or NULL if memory runs out. *length does not count the NUL at the end. */
+/* Write a probe's predictions, and the times of accesses that were timed. Both return malloc'ed text, which
+ * the caller frees, or NULL if memory runs out. *length does not count the NUL at the end. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
 

@@ -1,5 +1,5 @@
-/* Writes a probe's times and predictions, as JSON and as tables. A value that was not measured is null or a
- * dash. */
+/* Writes a probe's times and predictions, as JSON and as tables. A value that was not measured is shown as
+ * null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -36,7 +36,7 @@ static double bytes_per_cycle(const struct row *row) {
     return MM_WARP_LANES * row->access->word_bytes / row->time.cycles;
 }
 
-/* Whether a value was measured. Otherwise it is 0, or the result of a division by 0. */
+/* Whether a value was measured. A value that was not measured is 0, or the result of a division by 0. */
 static bool is_known(double value) {
     return value > 0 && isfinite(value);
 }
@@ -138,7 +138,7 @@ static void write_row(FILE *out, const struct row *row) {
     fputc('\n', out);
 }
 
-/* Writes the rows of one memory under a heading, or nothing if there are no rows. */
+/* Writes the accesses to one kind of memory under a heading, or nothing if there are no such accesses. */
 static void write_rows(FILE *out, const struct mm_probe *probe, enum mm_memory memory, const char *heading) {
     const char *before = heading;
     for (size_t index = 0; index < probe->count; index++) {

@@ -14,7 +14,7 @@ enum { MM_BENCHMARK_BODY_BYTES_MAX = 64 << 10, MM_BENCHMARK_REPEATS = 20 /* the 
 /* A valid body, which errors show as an example. */
 #define MM_BENCHMARK_EXAMPLE "{\"m\": 1024, \"k\": 1024, \"n\": 1024}"
 
-/* A row that the client asks for: [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
+/* A variant to measure, which the client writes as [BACKEND:]VARIANT[/TILE]. Names are cut to fit. */
 struct mm_benchmark_name {
     char backend[MM_PARAMETER_NAME_MAX + 1]; /* "auto" if none was given */
     char variant[MM_PARAMETER_NAME_MAX + 1];
@@ -25,21 +25,21 @@ struct mm_benchmark_name {
  * blocks that fit on a multiprocessor. */
 enum mm_benchmark_kind { MM_BENCHMARK_OF_VARIANTS, MM_BENCHMARK_OF_ACCESSES, MM_BENCHMARK_OF_OCCUPANCY };
 
-/* An operation that a request can name. Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`. */
+/* An operation that a request can name. Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`.
+ * `yardstick` is the name of the variant that the other variants are compared with. */
 struct mm_benchmark_op {
     const char *name;
     enum mm_benchmark_kind kind;
     enum mm_op op;
     const char *rate; /* the JSON member for mm_benchmark_rate */
     const char *rate_unit;
-    const char *of_yardstick; /* the JSON member for the ratio to the yardstick */
+    const char *of_yardstick; /* the JSON member for the speed relative to the yardstick */
     const char *yardstick;
 };
 
-/* Returns the static table of operations. The first one is the default. */
+/* Returns the static table of operations. The first operation is the default. */
 const struct mm_benchmark_op *mm_benchmark_ops(size_t *count);
 
-/* Returns the operation of a benchmark. */
 const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benchmark);
 
 /* A decoded request. `op` decides which of the later members are used. */
@@ -48,8 +48,8 @@ struct mm_benchmark_call {
     uint64_t timeout_ms; /* 0 if none was given */
 
     /* For MM_BENCHMARK_OF_VARIANTS. */
-    struct mm_benchmark_request request; /* the server sets its subjects later */
-    size_t name_count;                   /* 0 if the server chooses the rows */
+    struct mm_benchmark_request request; /* the server sets request.subjects later */
+    size_t name_count;                   /* 0 if the server chooses the variants */
     struct mm_benchmark_name names[MM_BENCHMARK_ROWS_MAX];
 
     /* For MM_BENCHMARK_OF_ACCESSES. */
@@ -73,7 +73,7 @@ enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct 
                                    struct mm_references *references, struct mm_benchmark_call *call,
                                    struct mm_error *error);
 
-/* A format of replies. Its functions return malloc'ed text, which the caller frees, or NULL if memory runs
+/* A format of replies. The functions return malloc'ed text, which the caller frees, or NULL if memory runs
  * out. *length does not count the NUL at the end. */
 struct mm_benchmark_format {
     const char *media_type; /* matched with Accept */

@@ -29,7 +29,7 @@ static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* Adds the predicted memory traffic. On the host, only the loads are shown, because caches hide the rest. */
+/* Adds the predicted memory traffic. For the host, adds only the loads, because caches hide the rest. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);
@@ -118,6 +118,6 @@ char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length) {
         failed |= json_array_append_new(rows, make_row(benchmark, index));
     mm_benchmark_devices(benchmark, devices, sizeof devices);
     failed |= mm_json_put(body, "device", mm_json_text(devices));
-    /* With 15 digits, times in nanoseconds show no rounding errors. */
+    /* 15 digits hide the rounding errors of times in nanoseconds. */
     return mm_json_print(mm_json_finish(body, failed), JSON_REAL_PRECISION(15), length);
 }

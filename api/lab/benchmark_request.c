@@ -77,13 +77,13 @@ static void read_members(const struct mm_slice *text, const struct mm_limits *li
 /* --- benchmarks of variants */
 
 struct values {
-    struct mm_call call; /* must be first, because pointers are cast */
+    struct mm_call call; /* must be first: pointers to it are cast to this struct */
     uint64_t repeats;
     bool has_epilogue, has_bias;
     struct mm_benchmark_call *into; /* gets the names of variants */
 };
 
-/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is no whole number from 1 on. */
+/* Reads [BACKEND:]VARIANT[/TILE]. False if a part is empty, or the tile is not a positive whole number. */
 static bool read_name(const char *text, struct mm_benchmark_name *name) {
     const char *colon = strchr(text, ':');
     const char *variant = colon == NULL ? text : colon + 1;
@@ -115,7 +115,7 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     if (given->kind != MM_VALUE_ARRAY || given->length == 0)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &name); count++) {
-        struct mm_benchmark_name unwanted; /* for too many names */
+        struct mm_benchmark_name unwanted; /* gets the names beyond the limit */
         if (name.value.kind != MM_VALUE_TEXT ||
             !read_name(name.value.text, count < MM_BENCHMARK_ROWS_MAX ? &call->names[count] : &unwanted)) {
             char element[32];

@@ -25,8 +25,8 @@ enum column {
     COLUMN_COUNT
 };
 
-/* Columns of the traffic table: first those up to BACKEND, then the figures of mm_traffic without the loads,
- * then the intensity. */
+/* Columns of the traffic table: the columns up to BACKEND, a column for each figure of mm_traffic except the
+ * loads, and the intensity. */
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
@@ -167,7 +167,8 @@ static void print_title(FILE *out, const struct mm_benchmark *benchmark) {
 
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length) {
     const size_t count = mm_benchmark_request(benchmark)->subject_count;
-    struct mm_traffic traffic[MM_BENCHMARK_ROWS_MAX]; /* predicted once, because each takes up to 1 ms */
+    struct mm_traffic
+        traffic[MM_BENCHMARK_ROWS_MAX]; /* predicted only once, because a prediction takes up to 1 ms */
     char *made = NULL;
     struct mm_text text;
     struct line *lines = malloc((1 + count) * sizeof *lines);

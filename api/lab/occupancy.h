@@ -1,6 +1,6 @@
-/* The operation `occupancy`: how many blocks of a kernel a multiprocessor holds, for every combination of the
- * lists in a request. It needs no device. Any thread may call these functions. No pointer may be NULL except
- * `error`. */
+/* The operation `occupancy`: computes how many blocks of a kernel fit on a multiprocessor, for every
+ * combination of the lists in a request. The operation needs no device. Any thread may call these functions.
+ * No pointer may be NULL except `error`. */
 #pragma once
 
 #include "api/parameter.h"
@@ -25,14 +25,14 @@ struct mm_occupancy_request {
     unsigned values[MM_OCCUPANCY_LIST_COUNT][MM_OCCUPANCY_ROWS_MAX];
 };
 
-/* Initializes a request. Its parameters are members of a JSON body: each is a value or a list of values.
- * Reading them fails with MM_TOO_LARGE (more than MM_OCCUPANCY_ROWS_MAX values) or MM_UNSUPPORTED (an unknown
- * compute capability). */
+/* Initializes a request. The parameters are members of a JSON body: each is a value or a list of values.
+ * Reading a parameter fails with MM_TOO_LARGE (more than MM_OCCUPANCY_ROWS_MAX values) or MM_UNSUPPORTED (an
+ * unknown compute capability). */
 void mm_occupancy_init(struct mm_occupancy_request *request);
 
-/* Completes a request: without a list of shared memory, blocks use none. Fails with MM_BAD_REQUEST if the
- * list of threads or registers is missing, and with MM_TOO_LARGE if there are more than MM_OCCUPANCY_ROWS_MAX
- * rows. If the client gave no compute capability, the caller sets one afterwards. */
+/* Completes a request. If the list of shared memory is missing, blocks use no shared memory. Fails with
+ * MM_BAD_REQUEST if the list of threads or registers is missing, and with MM_TOO_LARGE if there are more than
+ * MM_OCCUPANCY_ROWS_MAX rows. If the client gave no compute capability, the caller sets one afterwards. */
 enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error);
 
 /* Write the rows of a complete request. Both return malloc'ed text, which the caller frees, or NULL if memory

@@ -1,5 +1,5 @@
-/* A .npy file begins with a magic, a version, and the header's length. The header is a Python dict of three
- * literals. The reader accepts every header that NumPy has ever written, but no other Python. */
+/* A .npy file begins with a magic string, a version, and the header's length. The header is a Python dict of
+ * three literals. The reader accepts every header that NumPy has ever written, but no other Python. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -69,7 +69,7 @@ static void skip_spaces(struct reader *reader) {
     reader->position = mm_skip_blanks(reader->position, reader->end);
 }
 
-/* Skips spaces, and the character if it comes next. False if another character comes next. */
+/* Skips spaces and then `character`. False if another character comes after the spaces. */
 static bool accept(struct reader *reader, char character) {
     skip_spaces(reader);
     if (reader->position == reader->end || *reader->position != character)
@@ -253,7 +253,7 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-/* Fails: the data is not a .npy file. The error shows the first bytes. They are a file name if the client
+/* Fails: the data is not a .npy file. The error shows the first bytes, which are a file's name if the client
  * forgot curl's @. */
 static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
     char got[24] = "is empty";
@@ -328,8 +328,8 @@ size_t mm_npy_write_head(const struct mm_shape *shape, enum mm_dtype dtype,
     return bytes;
 }
 
-/* Defines a function that transposes a matrix. It works in tiles that fit in the cache, because elements of
- * one row are far apart in `from`. Steps are in elements. */
+/* Defines a function that transposes a matrix. The function works in tiles that fit in the cache, because
+ * elements of one row are far apart in `from`. Steps are in elements. */
 #define TILE_COPIER(BITS)                                                                                    \
     static void copy_##BITS(const void *from, size_t from_step, void *to, size_t to_step, size_t rows,       \
                             size_t cols) {                                                                   \
@@ -383,7 +383,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
     mm_raw_codec.encode(answer, body);
 }
 
-/* The codec has no media_type, because requests send .npy files only as parts of a form, or to be stored. */
+/* The codec has no media_type, because clients send .npy files only in forms or as matrices to store. */
 const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
     .file_extension = ".npy",

@@ -4,23 +4,23 @@
 
 #include "gpu/product/shape.h"
 
-/* Sizes in bytes of the headers that the server writes. They are multiples of 64, because NumPy aligns
+/* Sizes in bytes of the headers that the server writes. Sizes are multiples of 64, because NumPy aligns
  * elements to 64 bytes. Headers of arrays up to rank 2 have MM_NPY_HEAD_BYTES. */
 enum { MM_NPY_HEAD_BYTES = 128, MM_NPY_HEAD_BYTES_MAX = 256, MM_NPY_SHAPE_TEXT_MAX = 22 * MM_RANK_MAX + 4 };
 
 #define MM_NPY_TYPE "application/x-npy"
 
 struct mm_npy_header {
-    size_t bytes; /* length of the header, so the offset of the elements */
+    size_t bytes; /* length of the header, which is the offset of the elements */
     char descr[4];
     enum mm_dtype dtype;
-    bool is_void; /* NumPy lacks the type and wrote only its size; the client must name it */
+    bool is_void; /* NumPy lacks the type and wrote only its size; the client must name the type */
     struct mm_shape shape;
     bool is_fortran; /* the first index changes fastest */
 };
 
 /* Reads the header from the first bytes_max bytes of a file, which are at `data`. `field` names the array in
- * errors. Fails with MM_BAD_REQUEST if this is no .npy file, the header is malformed, or the rank exceeds
+ * errors. Fails with MM_BAD_REQUEST if the file is no .npy file, the header is malformed, or the rank exceeds
  * MM_RANK_MAX. Fails with MM_UNSUPPORTED if the server lacks the element type, and with MM_TOO_LARGE if a
  * dimension is 2⁶⁴ or more. *header is undefined on failure. */
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,

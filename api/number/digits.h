@@ -16,8 +16,8 @@ char *mm_put_last_digits(char *end, uint64_t number, unsigned count);
 /* Writes a hexadecimal number of at least `least` digits. */
 char *mm_put_hex(char *end, uint64_t number, unsigned least);
 
-/* Writes count/10⁶ as a decimal such as 1.234567, which has at most MM_MILLIONTHS_MAX characters. This shows
- * nanoseconds as milliseconds. */
+/* Writes count/10⁶ as a decimal such as 1.234567, which has at most MM_MILLIONTHS_MAX characters. Callers
+ * pass nanoseconds to write milliseconds. */
 char *mm_put_millionths(char *end, uint64_t count);
 
 /* Inline, so the compiler knows the length of a literal. */

@@ -1,6 +1,6 @@
-/* Writes a float32 like printf's %g, with the fewest digits from six to nine that read back. Uses only
- * integer arithmetic. Float64 is written by printf; the point is always '.', because this program never calls
- * setlocale. */
+/* Writes a float32 like printf's %g, with the fewest digits from six to nine that read back as the number.
+ * Uses only integer arithmetic. A float64 is written by printf; the point is always '.', because this program
+ * never calls setlocale. */
 #include "api/number/float_text.h"
 
 #include "api/number/digits.h"
@@ -49,7 +49,7 @@ static size_t special_text(double value, char *text) {
 }
 
 /* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the value of the
- * type's lowest bit in the mantissa: over 1 if the number is subnormal or of a narrow type. */
+ * type's lowest bit in the mantissa. `unit` exceeds 1 if the number is subnormal or of a narrow type. */
 struct parts {
     uint64_t mantissa;
     int exponent;
@@ -72,22 +72,22 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number, multiplied by the power of ten that gives it nine digits before the point. `below` and `above`
- * are the distances to the midpoints between the number and its neighbours. All in units of 2^-POINT. */
+/* The number times the power of ten that gives it nine digits before the point. `below` and `above` are the
+ * distances to the midpoints between the number and its neighbours. The unit of all three is 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
     int exponent; /* decimal exponent of the number */
-    bool is_even; /* a decimal exactly on a midpoint reads back as the number */
+    bool is_even; /* the mantissa is even, so a decimal exactly on a midpoint reads back as the number */
 };
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* Each result is too small by less than two units: the power of ten by less than one in its last bit, and
- * bits below 2^-POINT are dropped. No decision depends on this error, because no decimal of six to eight
- * digits is so near to a midpoint of float32 unless it is the midpoint. No float32 is so near to the middle
- * of two such decimals unless it is the middle. */
+/* Each result is less than two units too small: the power of ten is less than one unit too small in its last
+ * bit, and bits below 2^-POINT are dropped. No decision depends on this error. A decimal of six to eight
+ * digits that is so near to a midpoint of float32 is the midpoint. A float32 that is so near to the middle of
+ * two such decimals is the middle. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low; if it is too low, the result has ten
+    /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low. If it is too low, the result has ten
      * digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
@@ -119,8 +119,8 @@ static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Whether the decimal reads back as the number. Has no branches, because the CPU would mispredict half of
- * them. */
+/* Whether the decimal reads back as the number. The function has no branches, because the CPU would
+ * mispredict half of them. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -134,7 +134,7 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
 }
 
 /* Returns the fewest digits, at least six, that read back as the number, followed by zeros up to nine digits.
- * If some number of digits reads back, every larger number does. */
+ * If a number of digits suffices, every larger number of digits suffices too. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
     const bool is_eight = reads_back(scaled, eight);
@@ -144,9 +144,9 @@ static inline uint64_t choose_digits(const struct scaled *scaled, int *precision
     return choose(is_six, six, choose(is_seven, seven, choose(is_eight, eight, round_to_one(scaled))));
 }
 
-/* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into fours,
- * pairs and digits, in all parts of the word at once. 10486/2²⁰ replaces 1/100, and 103/2¹⁰ replaces 1/10;
- * both are precise enough. */
+/* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into groups
+ * of four digits, then into pairs and digits; each step splits all groups at once. 10486/2²⁰ replaces 1/100,
+ * and 103/2¹⁰ replaces 1/10, which is precise enough here. */
 static inline uint64_t spread_digits(uint64_t number) {
     number = number / 10000 | (number % 10000) << 32;
     const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
@@ -155,8 +155,8 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Nine digits as characters: the first one, and the others from the lowest byte on. `count` excludes zeros at
- * the end. */
+/* Nine digits as characters: `first`, and eight in `others`, the highest of these in the lowest byte. `count`
+ * excludes zeros at the end. */
 struct digits {
     char first;
     uint64_t others;

@@ -35,7 +35,7 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* Whether all bytes are ASCII digits, 0x30 to 0x39: the upper half is 3, and stays 3 when 6 is added. */
+/* Whether all bytes are ASCII digits, 0x30 to 0x39: each upper half is 3, also after adding 6. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
@@ -69,8 +69,8 @@ static inline const char *read_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* Adds the exponent after an e to *exponent. NULL if it has no digits. A huge exponent is limited; no text is
- * long enough to compensate it by digits. */
+/* Adds the exponent after an e to *exponent. NULL if the exponent has no digits. A huge exponent is cut to a
+ * value that still outweighs the digits of any text that fits in memory. */
 static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
     const int64_t exponent_max = INT64_C(1) << 56;
     bool negative = at < end && *at == '-';
@@ -140,13 +140,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Digits that suffice to round to a float64: a midpoint of two neighbours has at most 767. About later digits
- * it only matters whether one is not 0. */
+/* Enough digits to round to a float64. A midpoint of two neighbours has at most 767 digits, and of all later
+ * digits it only matters whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
 /* Writes the number without its sign, for strtod. The copy has no point, because the locale decides which
- * character is the point. decimal->exponent is the power of ten of the last of the first DIGITS_MAX digits.
- * The exponent is limited to values beyond which every number is 0 or infinite. */
+ * character is the point. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent
+ * is cut to a range beyond which every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -182,11 +182,11 @@ enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
 /* Computes the bits of the float32 nearest to digits·10^exponent. Returns false if the product is too near a
  * midpoint to decide.
  *
- * `digits` is shifted up until its highest bit is set. Its product with the power's 64 bits has 127 or 128
- * bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own error,
- * less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
+ * `digits` is shifted up until its highest bit is set. The shifted digits times the power's 64 bits have 127
+ * or 128 bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own
+ * error, less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
-    if (digits == 0 || exponent < MM_TEN_MIN) { /* below 10⁻⁴⁷, but half the least float32 is 7·10⁻⁴⁶ */
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* less than half the least float32 */
         *bits = 0;
         return true;
     }
@@ -269,8 +269,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. fesetround
- * makes strtod round towards zero. */
+/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. Reads the
+ * number by strtod twice, rounded down and rounded up. */
 static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -283,7 +283,7 @@ static int compare_by_strtod(const struct decimal *decimal, double nearest) {
 }
 
 /* Reads a number as a float32 that rounds to a narrower type exactly as the number does (rounding to odd).
- * The nearest float64 decides, unless it is a midpoint; then the digits decide. */
+ * The nearest float64 decides, unless that float64 is a midpoint; then the digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;
@@ -323,7 +323,7 @@ NARROW_READER(bfloat16)
 NARROW_READER(float8_e4m3fn)
 NARROW_READER(float8_e5m2)
 
-/* Computes digits·10^exponent. False if it is not whole or exceeds 64 bits. */
+/* Computes digits·10^exponent. False if the result is not whole or exceeds 64 bits. */
 static bool to_whole(const struct decimal *decimal, uint64_t *magnitude) {
     uint64_t value = decimal->digits;
     int64_t exponent = decimal->exponent;
@@ -345,7 +345,7 @@ static bool is_float64(uint64_t magnitude) {
     return magnitude == 0 || 64 - __builtin_clzll(magnitude) - __builtin_ctzll(magnitude) <= DBL_MANT_DIG;
 }
 
-/* Reads a whole number from `least`, which is 0 or -most − 1, to `most`. */
+/* Reads a whole number between `least` and `most`. `least` is 0 or -most − 1. */
 static const char *read_whole(const char *text, const char *end, int64_t least, int64_t most, int64_t *value,
                               bool *fits) {
     struct decimal decimal;

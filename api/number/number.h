@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 /* Reads the number at `text`, before `end`, and writes the nearest value of the type to *element. Returns the
- * end of the number. Returns NULL if there is no JSON number, or if `end` may cut it off. A number that ends
- * exactly at `end` may have more digits in the next chunk.
+ * end of the number. Returns NULL if there is no JSON number, or if `end` may cut the number off. A number
+ * that ends exactly at `end` may have more digits in the next chunk.
  *
- * If the type cannot represent the number, *fits becomes false; otherwise *fits does not change. *element is
- * then infinity for a float type, and undefined for other types. Any thread may call a reader. */
+ * If the type cannot represent the number, *fits becomes false. *element is then infinity for a float type,
+ * and undefined for other types. Otherwise *fits does not change. Any thread may call a reader. */
 typedef const char *mm_number_reader(const char *text, const char *end, void *element, bool *fits);
 
 /* Rounds ties to even, as strtof does; -0 keeps its sign. A number that rounds to infinity does not fit. */
@@ -19,8 +19,8 @@ mm_number_reader mm_number_float32;
 /* Rounds as strtod does. A number that rounds to infinity does not fit. */
 mm_number_reader mm_number_float64;
 
-/* Read elements of a narrow float type (gpu/matrix/narrow.h). A number does not fit if it rounds to infinity.
- * In a type without infinity, it does not fit if it rounds beyond the largest number. */
+/* Read elements of a narrow float type (gpu/matrix/narrow.h). A number does not fit if it rounds to infinity,
+ * or, in a type without infinity, beyond the largest number. */
 mm_number_reader mm_number_float16, mm_number_bfloat16, mm_number_float8_e4m3fn, mm_number_float8_e5m2;
 
 /* Read whole numbers exactly. A number with a point or an exponent fits if it is whole and exact as a

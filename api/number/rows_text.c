@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* One thread writes a part. 32768 elements take half a millisecond, much longer than starting a thread's
- * work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more bytes, which the
- * writer of the last number may overwrite. */
+/* A part is the rows that one thread writes. 32768 elements take half a millisecond, much longer than
+ * starting a thread's work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more
+ * bytes, which the writer of the last number may overwrite. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {
@@ -76,7 +76,7 @@ static char *write_rows(const struct mm_matrix *matrix, const struct mm_row_mark
     return end;
 }
 
-/* Rows that helpers write in parts. Part i has the text texts[i] of bytes[i] bytes. */
+/* Rows that helpers write in parts. The text of part i begins at texts[i] and has bytes[i] bytes. */
 struct parts {
     const struct mm_matrix *matrix;
     const struct mm_row_marks *marks;
@@ -98,10 +98,10 @@ static void write_part(void *data, unsigned part) {
     parts->bytes[part] = (size_t)(end - text);
 }
 
-/* Writes all parts in parallel, each into its own space. Then moves them together. */
+/* Writes all parts in parallel, each into its own space. Then moves the texts together. */
 static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
                             struct mm_helpers *helpers, char *text) {
-    struct parts parts; /* several kilobytes, so not cleared */
+    struct parts parts; /* not cleared, because it has several kilobytes */
     char *end = text;
     size_t row_bytes = 0;
     parts.matrix = matrix;

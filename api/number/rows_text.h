@@ -10,14 +10,14 @@ enum { MM_ROW_GROUPS_MAX = 8 };
 
 /* The marks of a format around rows, such as brackets. Rows may form groups, and groups may form larger
  * groups. At the end of a group the writer adds one more `end` before `between`, and one more `begin` after
- * it. */
+ * `between`. */
 struct mm_row_marks {
     const char *between;
     const char *begin;
     const char *end;
     bool has_quotes; /* NaN and infinities are written in quotes */
     unsigned group_count;
-    size_t group_rows[MM_ROW_GROUPS_MAX]; /* rows of a group at each level; each divides the next */
+    size_t group_rows[MM_ROW_GROUPS_MAX]; /* rows of a group at each level; each number divides the next */
 };
 
 /* Sets *bytes to the most bytes that the text of a dense matrix takes. False if they exceed SIZE_MAX. */

@@ -1,6 +1,6 @@
 /* The raw format: the bytes of A, B, C and the bias, as far as the operation has them, row-major and
- * little-endian, with nothing between. The query has the shapes. A generated or stored operand has no bytes in
- * the body. Nothing is copied: views point into the body, where elements of C and the bias may lie at odd
+ * little-endian, with nothing between. The query has the shapes. A generated or stored operand has no bytes
+ * in the body. Nothing is copied: views point into the body, where elements of C and the bias may lie at odd
  * addresses. The reply is the result's own buffer. */
 #include "api/codec.h"
 
@@ -35,8 +35,7 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     const char *name = mm_parameter_of(&into->parameters, &operand->ld)->name;
     if (!mm_operand_is_inline(operand))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
-                             "%s is given, but the operand is not in the body; leave it out",
-                             name);
+                             "%s is given, but the operand is not in the body; leave it out", name);
     view->ld = operand->ld;
     if (view->ld >= view->cols)
         return MM_OK;
@@ -74,7 +73,7 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
                : "";
 }
 
-/* Adds the sizes without checking overflow, because kind->sizes has checked the limits of all operands
+/* The sum of the sizes cannot overflow, because kind->sizes has checked the limits of all operands
  * together. */
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,

@@ -1,5 +1,5 @@
-# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Source it with the script's
-# arguments, after setting `metrics`.
+# Reads a GPU's counters by Nsight Compute, for counters.sh and profile.sh. Set `metrics`, and then source
+# this file with the script's arguments.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -13,8 +13,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # count SUBJECT OPTION…: runs ncu while the harness times SUBJECT, which is a list of the harness's options.
-# Writes a line for each kernel to $scratch/counts: the values of `metrics` and the kernel's name. A counter
-# that ncu lacks is replaced by `missing`, or is an error if `missing` is empty.
+# Writes a line for each kernel to $scratch/counts: the values of `metrics` and the kernel's name. For a
+# counter that ncu lacks, writes $missing, or fails if that is empty.
 missing=
 count() {
     subject=$1

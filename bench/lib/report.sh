@@ -1,5 +1,5 @@
-# Reads the options of a bench, and prints the head of its report. Source it. The script defines a function
-# `options`, and ends with `take_arguments "$@"`.
+# Reads the options of a bench, and prints the head of its report. Source this file. The bench must define a
+# function `options`, and end with `take_arguments "$@"`.
 # shellcheck shell=sh disable=SC2034
 set -eu
 
@@ -31,7 +31,7 @@ common_options() {
 }
 
 # whole WHAT MAX TEXT: rejects anything except a number from 1 to MAX. The number has at most eight digits,
-# because longer ones overflow in some shells.
+# because longer numbers overflow in some shells.
 whole() {
     case $3 in
     '' | *[!0-9]* | ?????????*) ;;
@@ -100,7 +100,7 @@ summary() {
         END { if (NR > 0) print (NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2), value[1], value[NR] }'
 }
 
-# Sets date and commit, and the report's path without its ending in `report`.
+# Sets `date` and `commit`. Sets `report` to the path of the report without .md or .csv.
 name_report() {
     date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     commit=$(git describe --always --dirty 2>/dev/null || :)
@@ -108,7 +108,7 @@ name_report() {
     mkdir -p "$folder"
 }
 
-# Sets machine, the processor's name, and gpu, the name and driver of the first GPU or "".
+# Sets `machine` to the processor's name, and `gpu` to the first GPU's name and driver, or to "".
 name_machine() {
     machine=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
     gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || :)
@@ -126,9 +126,9 @@ print_facts() {
     done
 }
 
-# keep_report HEAD COLUMNS VALUES COMMAND…: runs HEAD and COMMAND, and prints and keeps their output in
-# $report.md. COMMAND gets the path of $report.csv. COLUMNS and VALUES are added to each row of that file.
-# Returns the status of COMMAND.
+# keep_report HEAD COLUMNS VALUES COMMAND…: runs HEAD and COMMAND. Prints the output of both, and writes it to
+# $report.md. COMMAND gets the path of $report.csv, and COLUMNS and VALUES are added to each row of the CSV
+# file. Returns the status of COMMAND.
 keep_report() {
     head=$1 columns=$2 values=$3
     shift 3

@@ -1,5 +1,5 @@
-# Shared by the benches of the service: starts servers on free ports, measures in turn, and prints medians in
-# a table. Source it.
+# Functions for the benches of the service. They start servers on free ports, measure in turn, and print
+# medians in a table. Source this file.
 # shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 
@@ -181,8 +181,8 @@ most() {
     summary "$scratch/values/$1" | cut -d ' ' -f 3
 }
 
-# row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server, and
-# RANGE the least and largest ratio.
+# row WHAT TARGET MEASURED BESIDE RATIO RANGE MET: prints a row. BESIDE is the value of the other server.
+# RANGE is the least and the largest ratio.
 row() {
     (
         IFS='|'
@@ -222,7 +222,7 @@ met() {
 }
 
 # row_ratio WHAT TARGET KEY BESIDE UNIT: prints a row with the median of the ratio KEY / BESIDE. Rounds in
-# which one of them failed do not count.
+# which KEY or BESIDE failed do not count.
 row_ratio() {
     above=$scratch/values/$3 below=$scratch/values/$4
     touch "$above" "$below"

@@ -1,4 +1,4 @@
-# Rows of trust.sh about the process: its end, its restart, and little memory. Source it.
+# Benches of trust.sh for SIGTERM under load, restart after SIGKILL, and little memory. Source this file.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # --- SIGTERM under load
@@ -31,7 +31,7 @@ bench_sigterm() {
 
 # --- restart after SIGKILL
 
-# When the service is killed, half of the clients have sent a part of a head, and half a part of a body.
+# When the service is killed, 32 clients have sent only a part of a head, and 32 only a part of a body.
 bench_kill() {
     what="kill -9 with 64 callers connected, and started again on the same port, $times times"
     failed=0 port=0

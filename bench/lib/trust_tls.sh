@@ -1,4 +1,4 @@
-# Rows of trust.sh about the cost of TLS, compared with plain HTTP in turn. Source it.
+# Bench of trust.sh for the cost of TLS, compared with plain HTTP in turn. Source this file.
 # shellcheck shell=sh disable=SC2154
 
 # by_curl KEY ARG…: keeps the median time of the transfers in ms if all had the status 200.

@@ -1,12 +1,12 @@
-/* Minimal servers with libmicrohttpd and the service's limits, for comparison with the service. A reply
- * consists of zeros.
+/* Minimal servers with libmicrohttpd and the service's limits, for comparison with the service. Responses
+ * consist of zeros.
  *
  *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped
  *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
  *
- * `handler` replies in the handler. `worker` suspends each connection until a worker thread resumes it, as a
- * service must whose work another thread does. `bodies` has a thread for each connection, which copies the
- * body into its own buffer. */
+ * `handler` responds in libmicrohttpd's handler. `worker` suspends each connection until another thread
+ * resumes it, as a service must if another thread does the work. `bodies` has a thread for each connection,
+ * which copies the body into a buffer. */
 #include "bench/load/floor.h"
 #include "bench/load/memory.h"
 
@@ -19,15 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The values are from server/http/http.c. */
+/* The limits for memory and idle time are those in server/http/http.c. */
 enum { CONNECTION_MEMORY_BYTES = 64 << 10, IDLE_TIMEOUT_S = 60, CONNECTIONS_MAX = 8192 };
 
 enum stage { RECEIVING, WORKING };
 
-/* A request, in the worker's list. */
-struct exchange {
+struct request {
     struct MHD_Connection *connection;
-    struct exchange *next;
+    struct request *next; /* in the list of the worker thread */
     enum stage stage;
     size_t filled; /* bytes of the body received so far */
 };
@@ -36,12 +35,12 @@ struct floor {
     bool has_worker;
     char *reply;
     size_t reply_bytes;
-    size_t body_bytes;     /* size of each thread's buffer; 0 if bodies are dropped */
-    pthread_key_t buffer;  /* each thread's buffer for bodies */
+    size_t body_bytes; /* size of a thread's buffer for bodies; 0 if bodies are dropped */
+    pthread_key_t buffer;
     pthread_mutex_t mutex; /* guards `first` and `last` */
     pthread_cond_t arrived;
-    struct exchange *first;
-    struct exchange *last;
+    struct request *first;
+    struct request *last;
 };
 
 static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *connection) {
@@ -52,17 +51,17 @@ static enum MHD_Result answer(const struct floor *floor, struct MHD_Connection *
     return result;
 }
 
-/* Suspends before the worker can see the request, because the worker may resume it at once. */
-static void publish(struct floor *floor, struct exchange *exchange) {
-    exchange->stage = WORKING;
-    exchange->next = NULL;
-    MHD_suspend_connection(exchange->connection);
+/* Queues the request. Suspends the connection first, because the worker may resume it at once. */
+static void publish(struct floor *floor, struct request *request) {
+    request->stage = WORKING;
+    request->next = NULL;
+    MHD_suspend_connection(request->connection);
     pthread_mutex_lock(&floor->mutex);
     if (floor->first == NULL)
-        floor->first = exchange;
+        floor->first = request;
     else
-        floor->last->next = exchange;
-    floor->last = exchange;
+        floor->last->next = request;
+    floor->last = request;
     pthread_cond_signal(&floor->arrived);
     pthread_mutex_unlock(&floor->mutex);
 }
@@ -73,16 +72,16 @@ static void *work(void *argument) {
         pthread_mutex_lock(&floor->mutex);
         while (floor->first == NULL)
             pthread_cond_wait(&floor->arrived, &floor->mutex);
-        struct exchange *exchange = floor->first;
-        floor->first = exchange->next;
+        struct request *request = floor->first;
+        floor->first = request->next;
         pthread_mutex_unlock(&floor->mutex);
-        MHD_resume_connection(exchange->connection);
+        MHD_resume_connection(request->connection);
     }
     return NULL;
 }
 
-/* More bytes than announced are an error of the bench. */
-static void keep(struct floor *floor, struct exchange *exchange, const char *data, size_t bytes) {
+/* Copies a chunk of the body into the thread's buffer. Ends the process if the body exceeds the buffer. */
+static void copy_body(struct floor *floor, struct request *request, const char *data, size_t bytes) {
     if (floor->body_bytes == 0)
         return;
     char *buffer = pthread_getspecific(floor->buffer);
@@ -90,34 +89,34 @@ static void keep(struct floor *floor, struct exchange *exchange, const char *dat
         buffer = mm_load_resize(NULL, floor->body_bytes);
         (void)pthread_setspecific(floor->buffer, buffer);
     }
-    if (bytes > floor->body_bytes - exchange->filled) {
+    if (bytes > floor->body_bytes - request->filled) {
         fputs("a body is larger than its buffer\n", stderr);
         exit(EXIT_FAILURE);
     }
-    memcpy(buffer + exchange->filled, data, bytes);
-    exchange->filled += bytes;
+    memcpy(buffer + request->filled, data, bytes);
+    request->filled += bytes;
 }
 
 static enum MHD_Result handle(void *argument, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *data, size_t *bytes,
                               void **state) {
     struct floor *floor = argument;
-    struct exchange *exchange = *state;
+    struct request *request = *state;
     (void)url, (void)method, (void)version;
-    if (exchange == NULL) {
-        exchange = mm_load_resize(NULL, sizeof *exchange);
-        *exchange = (struct exchange){.connection = connection};
-        *state = exchange;
+    if (request == NULL) {
+        request = mm_load_resize(NULL, sizeof *request);
+        *request = (struct request){.connection = connection};
+        *state = request;
         return MHD_YES;
     }
     if (*bytes > 0) {
-        keep(floor, exchange, data, *bytes);
+        copy_body(floor, request, data, *bytes);
         *bytes = 0;
         return MHD_YES;
     }
-    if (!floor->has_worker || exchange->stage == WORKING)
+    if (!floor->has_worker || request->stage == WORKING)
         return answer(floor, connection);
-    publish(floor, exchange);
+    publish(floor, request);
     return MHD_YES;
 }
 

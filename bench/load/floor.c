@@ -1,4 +1,4 @@
-/* A failure ends the process, because a benchmark server without a port or memory has no purpose. */
+/* A failure ends the process, because a server is useless without a port or memory. */
 #include "bench/load/floor.h"
 
 #include "bench/load/memory.h"

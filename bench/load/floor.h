@@ -1,12 +1,13 @@
-/* Shared code of bare.c and sockets.c: a listening socket on a free port, and buffers. */
+/* What the benchmark servers bare.c and sockets.c share: a listening socket on a free port, and buffers. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Opens a listening socket and prints "listening on PORT". If `waits` is set, accept blocks. Ends the
+/* Opens a listening socket and prints "listening on PORT". accept blocks only if `waits` is set. Ends the
  * process on failure. */
 int mm_load_listen(const char *host, bool waits);
 
-/* Returns a buffer of zeros whose pages are mapped, and which is never freed. Ends the process on failure. */
+/* Returns a buffer of zeros, which the caller never frees. Its pages are mapped, so the first access is fast.
+ * Ends the process on failure. */
 char *mm_load_warm_buffer(size_t bytes);

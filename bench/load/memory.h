@@ -1,7 +1,7 @@
-/* Memory for the benchmark servers, whose buffers live as long as the process. */
+/* Memory for the benchmark servers. */
 #pragma once
 
 #include <stddef.h>
 
-/* realloc that ends the process if memory runs out. The caller owns the result. */
+/* Calls realloc, and ends the process if memory runs out. The caller owns the result. */
 void *mm_load_resize(void *memory, size_t bytes);

@@ -139,7 +139,7 @@ class Connection:
     def __init__(self, message):
         self.message, self.options = message, message.options
         self.socket, self.buffer, self.was_checked = None, bytearray(1 << 16), False
-        # A server that rejects a request may not read its whole body.
+        # If the server rejects a request, the server can leave a part of the body unread.
         self.may_be_refused = self.options.refusals or self.options.rate > 0
 
     def connect(self):

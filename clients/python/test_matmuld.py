@@ -27,7 +27,7 @@ except ImportError:
 TYPES = "float64 float32 float16 int64 int32 int8 uint8 bool".split()
 if ml_dtypes:
     TYPES += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
-# The type of C by the type of the operands, if they differ.
+# Types of operands with the type of C, if C has another type than the operands.
 WIDER = {"int8": "int32", "uint8": "int32", "bool": "int32", "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
 
 

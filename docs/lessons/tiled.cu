@@ -6,12 +6,12 @@
  *
  * In `naive` each thread loads a row of A and a column of B, although neighbouring threads load that row or
  * column too. In `tiled` the threads of a block load elements together. A block computes a square of C with
- * TILE×TILE elements, one for each thread. It goes along k in steps of TILE. In each step every thread copies
- * one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row of
- * a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
+ * TILE×TILE elements, one for each thread. The block goes along k in steps of TILE. In each step every thread
+ * copies one element of A and one element of B to tiles in shared memory. Then each thread multiplies a row
+ * of a_tile by a column of b_tile. Each loaded element is used TILE times, so global loads fall to 1/TILE.
  *
- * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. Outside the matrix
- * they hold zeros, which add nothing to the sums. */
+ * 228, 240 and 112 are not multiples of 32, so some tiles reach past the end of a matrix. The tiles hold
+ * zeros there, which add nothing to the sums. */
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static __global__ void tiled(const float *a, const float *b, float *c, int m, in
             sum += a_tile[y][i] * b_tile[i][x];
         __syncthreads(); /* wait until all threads have read the tiles: the next step overwrites them */
     }
-    /* A thread outside C may not return earlier: others need what it loads, and barriers wait for it. */
+    /* A thread outside C must stay until here: other threads need its elements, and barriers wait for it. */
     if (row < m && col < n)
         c[(size_t)row * n + col] = sum;
 }

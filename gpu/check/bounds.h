@@ -1,5 +1,5 @@
-/* Bounds for the error of one element of a product, by the types of the operands and of C. A correct product
- * of any variant is within them. For the host; any thread. */
+/* Bounds for the error of one element of a product, by the types of the operands and of C. Correct results of
+ * all variants are within the bounds. For the host; any thread. */
 #pragma once
 
 #include "gpu/product/product.h"
@@ -11,19 +11,18 @@
 struct mm_bounds {
     double relative;
     double absolute;
-    double unit;    /* relative error of rounding a sum to C; 0 if C has the sums' type */
-    double step;    /* half of C's least number; 0 if C has the sums' type */
+    double unit;    /* relative error of rounding a sum to C's type; 0 if C has the sums' type */
+    double step;    /* half of the smallest positive number of C's type; 0 if C has the sums' type */
     double largest; /* if |R| is larger, the sum or C may be infinite */
 };
 
-/* MM_ROUNDED: each addition rounds the sum.
+/* MM_ROUNDED: each addition rounds the sum to nearest.
  *
- * MM_CUT_OFF: tensor cores, which truncate the addends instead of rounding them. For 16-bit floats this
- * doubles the relative error. For 8-bit floats the relative error is at least 2^-6. Their sums are promoted
- * to float32 after four instructions, and each instruction truncates 33 addends at 2^-13 of the largest
- * addend.
+ * MM_CUT_OFF: tensor cores truncate the addends instead of rounding them. For 16-bit floats this doubles the
+ * relative error. For 8-bit floats the relative error is at least 2^-6. Each instruction truncates 33 addends
+ * at 2^-13 of the largest addend, and after four instructions sums are promoted to float32.
  *
- * MM_OF_TF32: tensor cores that first round float32 operands to tf32. This changes a factor by at most 2^-11
+ * MM_OF_TF32: tensor cores first round float32 operands to tf32. Rounding changes a factor by at most 2^-11
  * of its value, unless the factor is subnormal. */
 enum mm_arithmetic { MM_ROUNDED, MM_CUT_OFF, MM_OF_TF32 };
 

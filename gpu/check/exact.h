@@ -1,6 +1,6 @@
 /* Sums in twice the precision of float64. A sum is the pair `high` and `low`. The low part collects the
- * rounding errors of the high part. For C and for CUDA; any thread. Source: T. Ogita, S. Rump, S. Oishi,
- * "Accurate sum and dot product", 2005. */
+ * rounding errors of the high part. For host and device code; any thread. Source: T. Ogita, S. Rump, S.
+ * Oishi, "Accurate sum and dot product", 2005. */
 #pragma once
 
 #include <math.h>

@@ -8,14 +8,14 @@
 #include <assert.h>
 #include <math.h>
 
-/* STEP_NUMBERS numbers take well under a millisecond. FREEDOM is the least number of independent numbers in
- * the norm. With fewer numbers, the norm could be small by chance. */
+/* STEP_NUMBERS numbers take well under a millisecond. The norm adds at least FREEDOM independent squares.
+ * With fewer squares, the norm could be small by chance. */
 enum { STEP_NUMBERS = 1 << 17, FREEDOM = 16 };
 
 #define WEIGHTS_SEED UINT64_C(0x77656967687473)
 
-/* Returns how many columns of C share one projection. A·B has at most `rank` independent rows. The norm
- * contains rank numbers for each group of columns, so a small rank needs several groups. */
+/* Returns how many columns of C share one projection. A·B has at most `rank` independent rows, so each group
+ * of columns adds only `rank` independent squares to the norm. So a small rank needs several groups. */
 static size_t columns_of_a_group(size_t m, size_t k, size_t n) {
     const size_t rank = mm_size_min(m, k);
     return n / mm_size_min(n, (FREEDOM - 1) / rank + 1);
@@ -67,7 +67,7 @@ static inline void add(const struct mm_projection *projection, double *sum, doub
         *sum += element * factor;
 }
 
-/* Adds `count` elements of a row of B, multiplied by x, to the current sum. The first row of B also
+/* Adds `count` elements of a row of B, multiplied by x, to the current sum. During the first row of B, also
  * generates x. */
 static void add_b(struct mm_projection *projection, size_t count) {
     const struct mm_random_product *product = projection->product;
@@ -194,8 +194,8 @@ static void widen(double *wide, enum mm_dtype dtype, const void *elements, size_
 }
 
 /* Replaces each integer by the most likely exact sum that equals it modulo 2^32 or 2^64. A sum of k products
- * of random integers is near k·mean². For uint8 a sum can be 2^31 away from k·mean² only if k exceeds 10^8,
- * because 2^31 is then six standard deviations. */
+ * of random integers is near k·mean². For uint8, 2^31 is more than six standard deviations if k is below
+ * 10^8, so the choice is correct. */
 static void unwrap(double *wide, size_t count, double modulus, const struct mm_random_product *product) {
     const double mean = mm_random_mean(product->dtype);
     for (size_t index = 0; modulus > 0.0 && index < count; index++)

@@ -62,7 +62,6 @@ static struct mm_figure_value extreme_of(enum mm_figure figure, bool is_whole,
     return is_whole ? whole(mm_int128_of(sums->whole_max)) : real(sums->max);
 }
 
-/* If one of the extremes is NaN, both are. */
 static struct mm_figure_value max_abs_of(bool is_whole, const struct mm_reduction *sums) {
     if (sums->count == 0)
         return is_whole ? whole(mm_int128_of(0)) : real(0.0);

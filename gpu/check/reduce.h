@@ -1,5 +1,5 @@
-/* Reduces a matrix to figures such as its sum or norm, which a client may want instead of the matrix. For C
- * and for CUDA.
+/* Reduces a matrix to figures such as its sum or norm, which a client may want instead of the matrix. For
+ * host and device code.
  *
  * Floats are added in float64. Integers are added exactly, in 128 bits, which can hold 2⁶⁴ of the largest
  * int64. A NaN makes every figure NaN except `finite`; `trace` becomes NaN only if the NaN is on the
@@ -45,12 +45,12 @@ MM_HOST_AND_DEVICE void mm_int128_add(struct mm_int128 *into, struct mm_int128 o
     into->high += other.high + (into->low < other.low);
 }
 
-/* A float64 sum can overflow on the way although the final sum is within range. A second sum, of all numbers
- * times this factor, cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
+/* A partial float64 sum can overflow although the final sum is within range. A second sum adds all numbers
+ * times this factor. The second sum cannot overflow, because a matrix has fewer than 2⁶⁴ elements. */
 #define MM_SCALE_SUM 0x1p-64
 
-/* Sums of the elements that were added. Start with mm_reduction_none. Integers use the members with
- * `whole_`, and floats use the others. */
+/* Sums of the elements that were added. Start with mm_reduction_none. Members with `whole_` are for integers;
+ * `squares` and `count` are for all types; other members are for floats. */
 struct mm_reduction {
     struct mm_int128 whole_sum;
     struct mm_int128 whole_trace;
@@ -58,13 +58,13 @@ struct mm_reduction {
     int64_t whole_max; /* INT64_MIN before the first element */
     double sum;
     double trace;
-    double sum_scaled;         /* sum times MM_SCALE_SUM; used if `sum` is not finite */
-    double trace_scaled;       /* trace times MM_SCALE_SUM; used if `trace` is not finite */
-    double min;                /* infinity before the first element */
-    double max;                /* -infinity before the first element */
-    struct mm_squares squares; /* used for floats and for integers */
-    uint64_t count;            /* elements that were added */
-    uint64_t not_finite;       /* elements that are infinite or NaN */
+    double sum_scaled;   /* sum times MM_SCALE_SUM; used if `sum` is not finite */
+    double trace_scaled; /* trace times MM_SCALE_SUM; used if `trace` is not finite */
+    double min;          /* infinity before the first element */
+    double max;          /* -infinity before the first element */
+    struct mm_squares squares;
+    uint64_t count;      /* elements that were added */
+    uint64_t not_finite; /* elements that are infinite or NaN */
 };
 
 MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
@@ -131,9 +131,9 @@ struct mm_reduction_progress {
 /* Elements that one call can add within a few milliseconds. */
 enum { MM_REDUCE_SLICE = 1 << 19 };
 
-/* Adds the next `count` elements of a part of a dense stack, or the remaining ones if there are fewer.
- * Returns whether elements are left. Each row is summed separately, so rounding errors grow only with rows
- * plus columns, and do not depend on `count`. */
+/* Adds the next `count` elements of a part of a dense stack, or as many as are left. Returns whether elements
+ * are left after that. Each row is summed separately, so rounding errors grow only with rows plus columns,
+ * and do not depend on `count`. */
 bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
                     const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count);
 

@@ -1,5 +1,5 @@
-/* Compares a sample of a product's elements with their exact values. This is for products of random streams
- * that are too large to compute again. gpu/check/projection.h checks the other elements.
+/* Compares a sample of a product's elements with their exact values. The operands are random streams, and the
+ * product is too large to compute again. gpu/check/projection.h checks the elements outside the sample.
  *
  * The caller owns each sample. Any thread may call these functions, but only one at a time for each sample.
  * They cannot fail, and take no NULL. */
@@ -8,7 +8,7 @@
 #include "gpu/matrix/random.h"
 #include "gpu/check/bounds.h"
 
-/* The most random numbers that a sample uses. A single element may use more if k is large. */
+/* The most random numbers that a sample uses. If k is large, even a single element can need more. */
 #define MM_SAMPLE_NUMBERS_MAX ((size_t)1 << 24)
 
 enum { MM_SAMPLE_SPANS_MAX = 128, MM_SAMPLE_WIDTH_MAX = 16 };
@@ -23,16 +23,16 @@ struct mm_sample {
     unsigned span_count;
     unsigned width;
     struct mm_sample_span spans[MM_SAMPLE_SPANS_MAX];
-    /* The exact sums, and |A|·|B| of each element. mm_sample_expect computes them. `lows` are the
-     * low parts of `sums` (gpu/check/exact.h). */
+    /* mm_sample_expect computes these members. For each element, `sums` and `lows` are the high and low part
+     * of the exact sum (gpu/check/exact.h), and `magnitudes` is |A|·|B|. */
     double sums[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
     double lows[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
     double magnitudes[MM_SAMPLE_SPANS_MAX][MM_SAMPLE_WIDTH_MAX];
 };
 
-/* Chooses the spans of a sample. The result has rows × cols elements, each a sum of `depth` products. None
- * of the three numbers is 0. A sample of a small result has all of its elements. A sample of a large result
- * has the corners, other elements at the edges, and random elements. */
+/* Chooses the spans of a sample. The result has rows × cols elements, each a sum of `depth` products. rows,
+ * cols and depth are not 0. The sample of a small result has all elements. The sample of a large result has
+ * the corners, other elements at the edges, and random elements. */
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth);
 
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
@@ -42,7 +42,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements);
 
-/* Returns the largest error of the sample if all elements of C were 0. If this is 1 or less, the bounds are
- * too wide to show a wrong result. That happens from k of about 100,000 on, because a random sum grows with
- * the square root of k, but the bound of float32 grows with k². */
+/* Returns the largest error that the sample would find if all elements of C were 0. If this error is 1 or
+ * less, the bounds are too wide to show a wrong result. The bounds are too wide if k exceeds about 100,000,
+ * because a random sum grows with the square root of k, but the bound of float32 grows with k². */
 double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

@@ -1,5 +1,5 @@
-/* Sums of squares that neither overflow nor underflow. Very small and very large numbers are scaled by
- * powers of two, and have separate sums. Only float64 has such numbers. For C and for CUDA; any thread.
+/* Sums of squares that neither overflow nor underflow. Very small and very large numbers are scaled by powers
+ * of two, and have separate sums. Only float64 has such numbers. For host and device code; any thread.
  *
  * Source: J. Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978. The constants
  * are from LAPACK's dnrm2. */
@@ -16,7 +16,7 @@
 
 /* Three sums of squares. Begin with zeros. */
 struct mm_squares {
-    double middle; /* squares of all other numbers and of NaN */
+    double middle; /* squares of numbers that are neither small nor large, and NaN */
     double small;  /* squares of small numbers, each times MM_SCALE_SMALL */
     double large;  /* squares of large numbers, each times MM_SCALE_LARGE */
 };
@@ -37,8 +37,8 @@ MM_HOST_AND_DEVICE void mm_squares_merge(struct mm_squares *into, const struct m
     into->large += other->large;
 }
 
-/* Returns the square root of the three sums together, times `scale`, a power of two. NaN needs its own case,
- * because hypot returns infinity for infinity and NaN. */
+/* Adds the three sums, and returns the square root times `scale`, which is a power of two. NaN needs its own
+ * case, because hypot returns infinity for infinity and NaN. */
 static inline double mm_squares_root(const struct mm_squares *sums, double scale) {
     const double small = sqrt(sums->small) * (scale / MM_SCALE_SMALL);
     const double large = sqrt(sums->large) * (scale / MM_SCALE_LARGE);

@@ -26,20 +26,20 @@ struct mm_verification {
     double bound;
     size_t row; /* index of the worst row; 0 if no row was checked */
 
-    /* The two numbers add up to the rows of C. A row is unjudged if its sums exceed the type's range, or may
-     * have exceeded it. */
+    /* rows_checked and rows_unjudged add up to the rows of C. A row is unjudged if its sums may have exceeded
+     * the range of their type. */
     size_t rows_checked;
     size_t rows_unjudged;
 
-    /* Sums of squares over the checked rows and all vectors: `error` of C·x - A·(B·x), and `norm` of
-     * A·(B·x). The last bits depend on the order of the additions. For integers, `error` is the number of
-     * wrong rows, and `norm` is 0. */
+    /* `error` is the sum of the squares of C·x - A·(B·x), over the checked rows and all vectors. `norm` is
+     * the sum of the squares of A·(B·x). The last bits depend on the order of the additions. For integers,
+     * `error` is the number of wrong rows, and `norm` is 0. */
     struct mm_squares error;
     struct mm_squares norm;
 
     uint64_t took_ns; /* time of the check */
-    /* Seed of the vectors. For floats, vector v is -1 at column j if bit v of mm_random_bits(seed, j) is
-     * set, else 1. For integers it is mm_verify_word(seed, v, j). */
+    /* Seed of the vectors. For floats, vector v is -1 at column j if bit v of mm_random_bits(seed, j) is set,
+     * and otherwise 1. For integers, the element is mm_verify_word(seed, v, j). */
     uint64_t seed;
 };
 

@@ -8,7 +8,7 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
-/* Numbers in a step of mm_verify_prepare, which takes at most a few milliseconds. */
+/* Numbers that one call of mm_verify_prepare adds. A call takes at most a few milliseconds. */
 enum { STEP_NUMBERS = 1 << 17 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)
@@ -22,8 +22,9 @@ uint64_t mm_verify_seed(void) {
  * and the bias are summed as B. */
 enum part { OF_A, OF_B, OF_C };
 
-/* The factors of the elements of a row of op(X). Factor i for vector v is at v·length + i. For B and C the
- * factors are the vectors x. For A they are the sums of B, and the last ones are norms. */
+/* The factors by which the elements of a row of op(X) are multiplied. Element i and vector v have the factor
+ * at v·length + i. The factors for B and C are the vectors x. The factors for A are the sums of B, and then
+ * the norms of B's rows. */
 struct factors {
     enum part part;
     const void *numbers;
@@ -34,13 +35,13 @@ struct factors {
  * line is a row of op(X). Sum s of line l is at s·lines + l. */
 struct kind {
     size_t vectors;
-    size_t sums; /* sums of each line */
+    size_t sums;
 
-    /* Stores the sums of a stored row, which is line `line`. */
+    /* For an operand that is not stored transposed: computes all sums of one line. */
     void (*sum_row)(const void *row, const struct factors *by, void *sums, size_t lines, size_t line);
 
-    /* Adds a row of a transposed operand to the sums of all lines. Each element is multiplied by factor
-     * `depth`. */
+    /* For an operand that is stored transposed: adds a stored row to the sums of all lines. The stored row
+     * has element `depth` of each line. */
     void (*add_row)(const void *row, const struct factors *by, size_t depth, void *sums, size_t lines);
 
     void (*make_vectors)(void *x, size_t length, uint64_t seed);
@@ -58,7 +59,8 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* Returns what an element adds to the last sum: for A its absolute value times the norm, else its square. */
+/* Returns what an element adds to the last sum of a row. For A this is the absolute value times the norm of
+ * B's row, and for B and C the square. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }
@@ -101,8 +103,8 @@ static const struct kind real = {VECTORS, SUMS, sum_real_row, add_real_row, make
 
 /* --- sums of float64s, in twice the precision ---------------------------------------------------------- */
 
-/* Adds an element to sums that are `step` apart. Products with signs need no low part, because they are
- * exact. */
+/* Adds an element to the sums of a row, which are `step` apart. For B and C the factors are 1 and -1, so the
+ * products are exact and need no low part. */
 static void add_precisely(double element, const struct factors *by, size_t index, double *sums, size_t step) {
     const double *vectors = (const double *)by->numbers + index;
     for (unsigned v = 0; v < VECTORS; v++) {
@@ -357,8 +359,8 @@ static void check_words(const struct parts *parts, const struct mm_product *prod
     mm_verify_words_row(verification, row, is_wrong);
 }
 
-/* Checks the rows of `c`, which are the rows of C from row `first` on. A and B were already summed. The
- * number of a row in the verification is its number in C plus first_row. */
+/* Checks the rows of `c`, which are the rows of C from row `first` on. The caller has computed the sums of A
+ * and B. Row r of C has the number first_row + r in the verification. */
 static void check_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                        const struct parts *parts, const struct mm_matrix *c, size_t first, size_t first_row,
                        struct mm_verification *verification) {
@@ -380,9 +382,9 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Checks all rows of one product of a stack, in which the product begins at row first_row. If has_x is set,
- * `memory` contains the vectors from the previous product. If has_b is set, it also contains the sums of B,
- * because both products use one B. */
+/* Checks all rows of one product of a stack. The product begins at row first_row of the stack. If has_x is
+ * set, `memory` already contains the vectors. If has_b is set, `memory` also contains the sums of B, because
+ * the previous product used the same B. */
 static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
                       bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
     const struct parts parts = cut(product, memory);

@@ -3,9 +3,9 @@
  * epilogue, C is D, and the check compares C·x with alpha·A·(B·x) + beta·(addend·x) + bias·x. The epilogue
  * has no activation, because an activation is not linear. For C and for CUDA.
  *
- * Floats. Each check has four new vectors x of random ±1, and adds in float64. For float64 operands it adds
- * in twice that precision. The check finds every single element whose error is more than twice the bound. It
- * misses errors that cancel within a row with a probability of at most 1/16.
+ * Floats. Each check has four new vectors x of random ±1, and adds in float64. For float64 operands, sums
+ * have twice the precision of float64. A row with a single error of more than twice the bound always fails.
+ * Errors that cancel within a row are missed with a probability of at most 1/16.
  *
  * The bound of a row. Let u and t be the unit roundoff and the least number of the type of the sums
  * (float32: 2^-24 and 2^-149). Let b be the norms of the rows of B, and let s be the sum of |A|·b in the
@@ -22,11 +22,11 @@
  * this adds at most 4·u·p + n^1/2·t to e (docs/accuracy.md). In all that follows p replaces s.
  *
  * With random signs, the sum of the errors is at most n^1/2·e, and exceeds 9·e once in 2·10^17 checks (W.
- * Hoeffding, 1963). The bound is the smaller of the two. The rounding of the check itself adds less than
- * 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
+ * Hoeffding, 1963). The bound is the smaller of n^1/2·e and 9·e. The rounding of the check itself adds less
+ * than 4·(n+k+16)·2^-53·n^1/2·(s+e), or for float64 less than 8·(n+k+16)^2·2^-106·n^1/2·(s+e).
  *
- * In float64 the squares in a norm can overflow. There b is the square root of a row's largest absolute
- * value times its sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
+ * In float64 the squares in a norm can overflow. For float64, b² is therefore a row's largest absolute value
+ * times the row's sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
  * A row is not checked if s or p is not finite. If a row of C is not finite, its residual is infinite, or the
  * row is not checked: if s + e or p + e exceeds the range of the sums or of C, the sums may have overflowed.
@@ -53,10 +53,9 @@
 
 __BEGIN_DECLS
 
-/* The number of vectors, and the number of sums of a row. Each vector has a sum, and for float64 also the
- * low part of that sum (gpu/check/exact.h). Another sum is needed for s: squares for a row of B, and |A|·b
- * for a row of A. For float64 one more is the largest element of a row of B. Integers have a word for each
- * vector. */
+/* The numbers of vectors and of sums of a row. Each vector has one sum, and for float64 two, high and low
+ * (gpu/check/exact.h). The last sum of a row is used to compute s. For float64, the sum before the last is
+ * the largest element of a row of B. Integers have MM_VERIFY_WORDS vectors. */
 enum {
     MM_VERIFY_VECTORS = 4,
     MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1,
@@ -64,21 +63,20 @@ enum {
     MM_VERIFY_WORDS = 32
 };
 
-/* Returns a new seed. Each check needs its own. */
+/* Returns a new seed. Use each seed for only one check. */
 uint64_t mm_verify_seed(void);
 
 /* Bytes of memory that the check of a product needs. The product is not empty. */
 size_t mm_verify_bytes(const struct mm_product *product);
 
-/* Checks the product in a, b and c, in host memory, and sets *verification. m and n are not 0. `memory` has
- * mm_verify_bytes and is aligned for a double. `arithmetic` is how the variant may have computed the
- * product. */
+/* Checks a product whose matrices are in host memory, and sets *verification. m and n are not 0. `memory` has
+ * mm_verify_bytes and is aligned for a double. `arithmetic` is mm_variant_arithmetic of the variant. */
 void mm_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, uint64_t seed, void *memory,
                struct mm_verification *verification);
 
-/* Checks `count` products of a stack, beginning with product `first`, and adds them to a verification. If
- * the calls cover all products in order, the result is that of mm_verify. Before the first call
- * *verification is 0 except for is_done and the seed. The caller does not change `memory` between calls. */
+/* Checks `count` products of a stack, beginning with product `first`, and adds them to a verification. If the
+ * calls cover all products in order, the result is that of mm_verify. Before the first call, the caller sets
+ * is_done and the seed, and all other members to 0. The caller does not change `memory` between calls. */
 void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                      size_t count, void *memory, struct mm_verification *verification);
 
@@ -87,9 +85,9 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
  * n are not 0, and k is not 0 unless alpha is. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 
-/* Checks the rows of `c`, which are the rows of C from row `first` on, after mm_verify_prepare returned
- * false. Adds them to a verification, which at first is 0 except for is_done and the seed. The parts of C
- * may come in any order. Several results may use one preparation. */
+/* Checks the rows of `c`, which are the rows of C from row `first` on, and adds them to a verification. Call
+ * this only after mm_verify_prepare returned false. The caller first sets is_done and the seed, and all other
+ * members to 0. The parts of C may come in any order. Several results may use one preparation. */
 void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithmetic,
                     const struct mm_matrix *c, size_t first, void *memory,
                     struct mm_verification *verification);
@@ -164,7 +162,7 @@ MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
     return residual == 0.0 ? 0.0 : residual / bound;
 }
 
-/* Makes a row the worst row, unless the verification has a worse one. Of equal rows, the first one counts. */
+/* Makes `row` the worst row, unless the worst row so far is worse or is equal and earlier. */
 MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verification, size_t row,
                                                double residual, double bound) {
     const double part = mm_verify_part(residual, bound);
@@ -176,8 +174,8 @@ MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verificat
     verification->row = row;
 }
 
-/* Adds the rows of one verification of floats to another. The order of such calls changes only the last bits
- * of the sums of squares. */
+/* Adds the rows of one verification of floats to another. The order of merging changes only the last bits of
+ * `error` and `norm`. */
 MM_HOST_AND_DEVICE void mm_verify_merge(struct mm_verification *into, const struct mm_verification *rows) {
     if (rows->rows_checked > 0)
         mm_verify_update_worst(into, rows->row, rows->residual, rows->bound);

@@ -1,5 +1,5 @@
-/* The CPU as a backend: one device with a lane for each core, whose memory is host memory. `begin` computes
- * a part of a product on the calling thread. gpu/cpu/variants has the kernels. */
+/* The CPU as a backend: one device, which uses host memory and runs at most one job for each core. `begin`
+ * computes a part of a product on the calling thread. gpu/cpu/variants has the kernels. */
 #include "gpu/device/backend.h"
 
 #include "gpu/clock.h"
@@ -22,7 +22,7 @@ static size_t pages_bytes(int which) {
     return pages > 0 && page_bytes > 0 ? (size_t)pages * (size_t)page_bytes : 0;
 }
 
-/* Some architectures have no line with the processor's name. The name is then "CPU". */
+/* If /proc/cpuinfo has no processor's name, as on some architectures, the name is "CPU". */
 static void read_name(char *name, size_t bytes) {
     snprintf(name, bytes, "CPU");
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -34,7 +34,7 @@ static void read_name(char *name, size_t bytes) {
         if (strncmp(line, "model name", 10) != 0 || colon == NULL)
             continue;
         char *text = colon + 1 + strspn(colon + 1, " \t");
-        text[strcspn(text, "\t\r\n")] = '\0'; /* headers allow no control characters */
+        text[strcspn(text, "\t\r\n")] = '\0'; /* HTTP headers allow no control characters */
         if (*text != '\0')
             snprintf(name, bytes, "%s", text);
         break;
@@ -86,7 +86,7 @@ static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    size_t before = 0; /* elements of the previous operands */
+    size_t before = 0; /* elements of the operands before this one */
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         const size_t count = generated_elements(&job->sources[index], operand);
@@ -106,7 +106,7 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part of a product. If a stack has small products, computes several, for about MM_PART_NS. */
+/* Computes one part of a product, or several small products of a stack for about MM_PART_NS. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -181,7 +181,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 
-/* A product that OpenBLAS computes on all cores is exclusive. Two such products at a time would wait for
+/* If OpenBLAS computes a product on all cores, the job is exclusive, because two such products would wait for
  * each other's cores. */
 static void schedule(struct mm_job *job) {
     const struct mm_product one = mm_product_item(&job->product, 0);
@@ -205,7 +205,7 @@ static size_t memory_free(const struct mm_device *device) {
     return available_kib > 0 ? (size_t)available_kib * 1024 : pages_bytes(_SC_AVPHYS_PAGES);
 }
 
-/* Rejects more than the installed memory, because Linux promises more memory than it has. */
+/* Rejects more bytes than the installed memory, because Linux would promise memory that does not exist. */
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     void *data = NULL;
     if (bytes <= device->memory_bytes) {

@@ -42,7 +42,7 @@ static bool has_name(char *list, const char *name) {
     return false;
 }
 
-/* A line of /proc/self/cgroup is "0::/path" in version 2, and "N:memory:/path" for a controller of version
+/* Reads lines of /proc/self/cgroup: "0::/path" in version 2, and for example "4:memory:/path" in version
  * 1. */
 double mm_control_group_lowest(const struct mm_control *control) {
     char line[PATH_BYTES];

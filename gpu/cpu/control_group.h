@@ -1,6 +1,6 @@
 /* Finds limits of the process's control groups, such as the memory of a container. Inside a container, the
- * root of /sys/fs/cgroup is the container's group. Outside, any ancestor of the process's group may have the
- * limit. Any thread. */
+ * root of /sys/fs/cgroup is the container's group. Outside a container, the limit can be in any ancestor of
+ * the process's group. Any thread. */
 #pragma once
 
 /* Where to find a limit in the folder of a group. */

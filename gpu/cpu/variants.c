@@ -3,7 +3,7 @@
 
 static mm_variant_choose choose, choose_transpose;
 
-/* A part of a transposition consists of whole cache lines and whole tiles. */
+/* The edges of a part are multiples of this, so a part has whole cache lines and whole tiles. */
 enum { TRANSPOSE_CUT = 32 };
 
 /* clang-format off */
@@ -26,10 +26,10 @@ const struct mm_variant mm_cpu_variants[MM_CPU_VARIANT_COUNT] = {
 };
 /* clang-format on */
 
-/* Chooses by measurements on two cores with AVX-512, gcc 12 at -O2. OpenBLAS is fastest from 17
- * multiplications on. Without OpenBLAS, `naive` is fastest up to about 12³ and for vectors. Larger products
- * are fastest with `tiled_8`, because small tiles need less padding, and from edges of 64 on with
- * `tiled_32`. `tiled_16` replaces `tiled_8` for types that `tiled_8` does not support. */
+/* Chooses by measurements on two cores with AVX-512, gcc 12 at -O2. OpenBLAS is fastest for 17 or more
+ * multiplications. Without OpenBLAS, `naive` is fastest up to about 12³ multiplications and for vectors. For
+ * larger products `tiled_8` is fastest, because small tiles need less padding. If all edges are at least 64,
+ * `tiled_32` is fastest. `tiled_16` replaces `tiled_8` for types that `tiled_8` does not support. */
 static const struct mm_variant *choose(const struct mm_device *device, const struct mm_product *product) {
     enum { BLAS_MIN = 17, TILED_MIN = 12 * 12 * 12, TILED_EDGE_MIN = 4, TILED_32_EDGE_MIN = 64 };
     const struct mm_variant *rows = mm_cpu_variants;
@@ -45,10 +45,10 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
     return &rows[rows[MM_CPU_ROW_tiled_8].launch[dtype] != NULL ? MM_CPU_ROW_tiled_8 : MM_CPU_ROW_tiled_16];
 }
 
-/* Chooses by measurements on an AMD EPYC. A row of C reads a cache line from each row of A, and the next
- * rows of C read the same lines. `naive` is fastest while these lines stay in the cache. The cache cannot
- * keep thousands of lines, or lines of rows that begin at multiples of 1 KiB, because such rows share few
- * cache sets. If C has few rows, `naive` is always fastest. */
+/* Chooses by measurements on an AMD EPYC. A row of C reads a cache line from each row of A, and the next rows
+ * of C read the same lines. `naive` is fastest while these lines stay in the cache. The cache cannot keep
+ * thousands of lines, but that does not matter if C has few rows. The cache also cannot keep lines of rows
+ * that begin at multiples of 1 KiB, because such rows share few cache sets. */
 static const struct mm_variant *choose_transpose(const struct mm_device *device,
                                                  const struct mm_product *product) {
     enum { CONTENDING_BYTES = 1024, CONTENDING_ROWS_MIN = 64, LINES_MAX = 2500, SHORT_MAX = 127 };

@@ -1,13 +1,13 @@
 /* The rows of the CPU's variant table, and the launch functions. To add a variant, add its file, one row and
- * a declaration of its functions. The rows `auto` are in variants.c. */
+ * a declaration of its functions. variants.c has the rows of `auto`. */
 #pragma once
 
 #include "gpu/device/backend.h"
 
-/* One row for each variant that multiplies: its name, then members of struct mm_variant
- * (gpu/plan/variant.h). The first row is the reference for the variants of all backends. `naive` and the
- * tiled variants never divide k, so computing C in parts does not change a bit. OpenBLAS chooses its kernels
- * by the shape, so its last bits may differ. Its `cut` is large because it is slow for small parts. */
+/* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h).
+ * The first row is the reference for all backends. `naive` and the tiled variants never divide k, so
+ * computing C in parts does not change a bit. OpenBLAS chooses a kernel by the shape, so the last bits can
+ * depend on the parts. `blas` has a large `cut` because OpenBLAS is slow for small parts. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
@@ -44,7 +44,7 @@ mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32
     mm_cpu_blas_narrow;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
-/* Returns why this build has no `blas`, or NULL if it has. Any thread. */
+/* Returns why this build cannot run `blas`, or NULL if the build can. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
 /* OpenBLAS uses several threads for a product with more multiplications than this. The number is 4·65536 in
@@ -53,7 +53,7 @@ const char *mm_cpu_blas_missing(const struct mm_device *device);
 
 void mm_cpu_blas_limit_threads(unsigned count);
 
-/* Indices of the rows. */
+/* Indices in the table mm_cpu_variants. */
 enum {
 #define X(name, ...) MM_CPU_ROW_##name,
     MM_CPU_VARIANTS(X)

@@ -1,5 +1,5 @@
-/* Chooses a variant for requests with the variant `auto`, by the measured crossovers in crossovers.h and
- * below. Chooses cuBLAS only if the client allows it. */
+/* Chooses a variant for requests with the variant `auto`, by measured crossovers: those in crossovers.h and
+ * those below. Chooses cuBLAS only if the client allows it. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
@@ -10,17 +10,18 @@ enum {
     /* From this edge on, `tensor` is faster than the tiled kernels. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* The crossover for products that could share a launch. Tiled kernels can share launches and `tensor`
-     * cannot, so with 32 connections tiled kernels served four times as many products up to 192³. At 256³ the
-     * kernel's time matters more: 13 µs for tiled kernels, 5 µs for `tensor` (bfloat16). */
+    /* The crossover for products that could share a launch. Only tiled kernels can share launches. So, with
+     * 32 connections, tiled kernels served four times as many products of 192³ or less. At 256³ the kernel's
+     * time matters more: in bfloat16, a tiled kernel took 13 µs and `tensor` took 5 µs. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* The crossover if rows do not begin at multiples of 16 bytes. Then `tensor` copies operands first. */
+    /* The crossover for operands that `tensor` must first copy, because their rows do not begin at multiples
+       of 16 bytes. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
 
-    /* For a larger k, other kernels are preferred to tiled ones, because one block goes through all of k. */
+    /* The largest k for tiled kernels. One block adds up all of k, so a long k takes a tiled kernel long. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 
@@ -38,7 +39,7 @@ static size_t blocks_of(const struct mm_product *product, size_t edge) {
            mm_product_count(product);
 }
 
-/* Returns the index of the first of the ascending edges that is at least `length`, or `count`. */
+/* Returns the index of the first edge that is at least `length`, or `count`. The edges ascend. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -54,16 +55,16 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* For little work, tiled kernels are as fast as simt, and can share launches. */
+/* Whether the product is small. Then tiled kernels are as fast as simt, and can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
-/* With at most one block of 32×32 for each multiprocessor, nothing else runs while that block waits for
- * memory. Then asynchronous copies help, but tiled_async is slow for transposed operands. Otherwise tiled_16
- * is better, because it has four times as many blocks. */
+/* If C has at most one 32×32 tile for each multiprocessor, a multiprocessor is idle while its only block
+ * waits for memory. Then tiled_async is best, because it overlaps copies with arithmetic. But tiled_async is
+ * slow for transposed operands. For other products tiled_16 is best: it has four times as many blocks. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -73,7 +74,7 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* cuBLAS is up to 5% faster than simt, but only if the whole chip is busy for long. */
+/* Whether the product keeps the whole chip busy for long. Then cuBLAS is up to 5% faster than simt. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
@@ -82,13 +83,13 @@ static bool is_for_vendor(const struct mm_device *device, const struct mm_produc
            mm_cuda_blas_supports(device, product);
 }
 
-/* Whether all rows begin at multiples of 16 bytes. */
+/* Whether the row stride is a multiple of 16 bytes, so 16 bytes can be loaded at once. */
 static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the variant supports the product and the product is large enough: C has at least `narrow` rows and
- * columns, and the whole stack has at least the work of a cube with this edge. */
+/* Whether variant number `row` of the table supports the product, and the product is large enough: C has at
+ * least `narrow` rows and columns, and the stack has at least as much work as edge×edge×edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
@@ -98,7 +99,7 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
-/* Whether the product may share a launch if a tiled kernel computes it (see mm_cuda_batch_key). */
+/* Whether a tiled kernel could compute this product in a shared launch (see mm_cuda_batch_key). */
 static bool fits_batch(const struct mm_product *product) {
     return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
 }
@@ -119,7 +120,7 @@ static bool is_for_tf32(const struct mm_device *device, const struct mm_product 
     return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
-/* On an H100, this chose the faster tile for ten types and nine shapes. */
+/* Tested on an H100: of the two tiles, this function chose the faster tile for ten types and nine shapes. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_supports(device, product))
         return MM_CUDA_ROW_blas;
@@ -145,8 +146,8 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. With
- * elements of 4 bytes, it needs rows that begin at multiples of 16 bytes. */
+/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. If
+ * elements have 4 bytes, `vectorized` needs row strides of a multiple of 16 bytes. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);

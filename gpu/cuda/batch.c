@@ -1,6 +1,6 @@
-/* Decides which small products and transpositions may share a launch, and enqueues them. The kernel writes C
- * to locked host pages, and reads small operands there. Other host operands are copied to the device
- * first. */
+/* Decides which small products and transpositions may share a launch, and enqueues the launch. The kernel
+ * writes C directly to locked host pages, and reads small operands from locked host pages. Larger operands in
+ * host memory are first copied to the device. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
@@ -25,7 +25,7 @@ static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
-/* The most blocks along an edge of C, because a batch key has four bits for the logarithm of this number. */
+/* The most blocks along an edge of C. A batch key has four bits for the logarithm of the number of blocks. */
 enum { BLOCKS_MAX = 1 << 15 };
 
 /* Returns the binary logarithm of `blocks`, rounded down. */
@@ -36,9 +36,10 @@ static uint64_t halvings(size_t blocks) {
     return count;
 }
 
-/* Jobs with equal keys have one kernel (addresses have 48 bits), one tile, and similar numbers of blocks
- * along each edge. So at most three of four blocks are idle if smaller jobs share the grid of the largest
- * job. Jobs that need other launches or copies after the product have no key. */
+/* Jobs with equal keys use one kernel and one tile, and their numbers of blocks along an edge of C differ by
+ * less than a factor of two. So at most three quarters of the blocks are idle if a small job has the grid of
+ * a large job. The key has the low 48 bits of the kernel's address. Returns 0 if the job needs other launches
+ * or copies after the product. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -57,8 +58,8 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Copies work in whole words, so an operand must begin at a word. The last word may reach past the operand,
- * but not past its page. */
+/* Whether the operand's address is aligned to a word, because the kernel `gather` copies whole words. The
+ * last word can reach past the end of the operand, but not past the operand's last page. */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
@@ -116,8 +117,8 @@ struct preparation {
     struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
 
-/* Returns the address at which the kernel reads the operand: in host memory, or `at` in device memory. If the
- * operand must be copied or generated, adds this work to *before. */
+/* Returns the address from which the kernel will read the operand: an address in host memory, or `at`, which
+ * is in device memory. If the operand must be copied or generated, adds this work to *before. */
 static const void *prepare(struct preparation *before, struct mm_job *job, unsigned index, void *at) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);
@@ -181,8 +182,8 @@ static cudaError_t enqueue_preparation(const struct preparation *before, enum mm
     return code;
 }
 
-/* Acquiring memory also copies stored operands whose device copy was dropped since the key was set. The
- * measured upload time does not include this copy. */
+/* If the device copy of a stored operand was dropped after the batch key was set, mm_cuda_acquire_memory
+ * copies the operand again. The measured upload time does not include this copy. */
 static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layout,
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;

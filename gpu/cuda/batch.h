@@ -33,11 +33,11 @@ struct mm_cuda_item {
     bool transpose_addend;
 };
 
-/* How the kernel finds the matrices of a stack's products. items[0] has the matrices of product 0. Dimensions
- * and steps are as in struct mm_stack, but steps are in bytes. */
+/* How the kernel finds the matrices of each product of a stack. items[0] describes product 0. The members
+ * have the meaning of the members of struct mm_stack, but steps are in bytes. */
 struct mm_cuda_stack {
     unsigned rank; /* 0 if there is no stack */
-    size_t first;  /* index of the product that layer 0 of the grid computes */
+    size_t first;  /* index of the stack's product that layer 0 of the grid computes */
     size_t dims[MM_STACK_RANK_MAX];
     size_t a_steps[MM_STACK_RANK_MAX];
     size_t b_steps[MM_STACK_RANK_MAX];
@@ -45,8 +45,8 @@ struct mm_cuda_stack {
     size_t c_step;
 };
 
-/* The parameter of a batch kernel. Layer z of the grid computes item z, or product number first + z of a
- * stack. Every layer has as many blocks as the largest item needs, so smaller items have idle blocks. */
+/* The parameter of a batch kernel. Layer z of the grid computes items[z], or the stack's product number
+ * stack.first + z. Each layer has as many blocks as the largest item needs. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;
@@ -89,11 +89,11 @@ struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned 
 
 struct mm_cuda_device;
 
-/* Enqueues one kernel that generates all operands, of which there must be at least one. */
+/* Enqueues one kernel that generates all operands in *generated. generated->count must not be 0. */
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *device, cudaStream_t stream);
 
-/* Adds an operand that the device generates at `to`. */
+/* Adds an operand to *generated. The device will generate the operand at the device address `to`. */
 static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, const struct mm_source *source,
                                          const struct mm_matrix *operand, void *to) {
     assert(generated->count < MM_BATCH_MAX && operand->ld == operand->cols);
@@ -103,8 +103,7 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns the batch key of a planned job, or 0 if the job must run alone. Jobs with equal keys may share a
- * launch. Any thread. */
+/* Returns a job's batch key, or 0 if the job must run alone. Equal keys allow a shared launch. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
 /* Whether a shared launch reads this source of the job directly from host memory. Any thread. */

@@ -10,8 +10,8 @@
 
 static int opened_index = -1; /* index of the device opened last, or -1; __atomic access only */
 
-/* cudaGetDeviceCount returns one error for a missing and for an old driver. The driver's version tells which
- * it is, because the version is 0 without a driver. */
+/* If the driver is missing or too old, cudaGetDeviceCount returns one and the same error. The driver's
+ * version tells the two cases apart: it is 0 if the driver is missing. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -91,7 +91,7 @@ static cudaError_t describe(struct mm_cuda_device *device) {
     return cudaSuccess;
 }
 
-/* The pool never returns memory to the driver by itself, because the driver takes long to allocate. */
+/* Opens a pool that keeps freed memory, because allocating memory from the driver takes long. */
 static cudaError_t pool_open(struct mm_cuda_device *device) {
     const struct cudaMemPoolProps properties = {
         .allocType = cudaMemAllocationTypePinned,
@@ -120,8 +120,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
     return code;
 }
 
-/* Fails if the build has no code for the device's chip. Checking one kernel is enough, because the first
- * variant is compiled for every supported chip. */
+/* Fails if the build has no code for the device's chip. Checking a kernel of the first variant is enough,
+ * because this variant is compiled for every supported chip. */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_plan plan;
@@ -180,13 +180,13 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* Makes an open device current. Otherwise CUDA would use device 0, which the user may have excluded. */
+/* Makes an open device current. Otherwise CUDA would use device 0, even if the user has excluded it. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;
 }
 
-/* After a failure, cudaGetLastError resets the error, so no later call returns it. */
+/* Calls cudaGetLastError after a failure, so later CUDA calls do not return the old error. */
 static bool lock(void *memory, size_t bytes) {
     if (!use_any())
         return false;

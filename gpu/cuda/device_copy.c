@@ -1,6 +1,6 @@
-/* Copies of stored matrices in device memory. The first job that uses a matrix makes the copy. The copy, and
- * data that variants derive from it, are kept until the matrix is freed or device memory is short. If the
- * matrix is only on this device, its copy is kept until the matrix is freed. */
+/* Copies of stored matrices in device memory. The first job that uses a matrix makes the copy. Variants can
+ * derive data from a copy. If device memory is short, copies and derived data are dropped. If a device has
+ * the only copy of a matrix, this copy is kept until the matrix is freed. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
@@ -10,42 +10,42 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this. */
+/* Data that a variant derived from the matrix. Only the thread that runs the device's lanes uses this. */
 struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
     uint64_t key;
-    cudaEvent_t event; /* complete once `data` can be used; NULL until first recorded */
-    bool is_complete;  /* `event` is known to be complete */
+    cudaEvent_t event; /* completes when `data` can be used; NULL until first recorded */
+    bool is_complete;  /* the host has seen that `event` is complete */
     bool was_wanted;   /* an earlier job asked for the data */
     bool is_filled;
 };
 
 struct mm_cuda_device_copy {
-    struct mm_device_copy head;    /* first member; head.data is NULL while the copy has no memory */
+    struct mm_device_copy head;    /* first member; head.data is NULL if the copy has no device memory */
     struct mm_cuda_device *device; /* NULL after the device was closed */
     size_t bytes;
     cudaEvent_t copied;        /* completes when the elements are copied; NULL until first recorded */
-    bool is_copied;            /* `copied` is known to be complete; only for the lanes' thread */
-    struct derived derived[2]; /* for the matrix as operand A and as operand B */
+    bool is_copied;            /* the host has seen that `copied` is complete */
+    struct derived derived[2]; /* data for the matrix as operand A, and data for it as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
-/* Guards the lists of copies of all devices, and the members `data`, `derived` and `device` of the copies. */
+/* Guards each device's members `copies` and `copy_bytes`, and each copy's member `device`. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
     return copy->head.read != NULL;
 }
 
-/* Adds to the device's byte counts. The caller holds the mutex. */
+/* Adds `bytes` to the byte counts of the copy's device. The caller holds the mutex. */
 static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
     copy->device->copy_bytes += bytes;
     if (is_only_copy(copy))
         __atomic_add_fetch(&copy->device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Device memory that no longer belongs to a copy and must be freed. */
+/* Device memory that was removed from a copy, and that the caller must free. */
 struct removed {
     void *data[3];
     unsigned count;
@@ -87,7 +87,7 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device and returns the device, or NULL if closed. The caller holds the mutex. */
+/* Removes the copy from its device, and returns the device, or NULL if closed. The caller holds the mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -131,9 +131,8 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds bytes to the device's counts, unless that exceeds the limit for stored matrices. A matrix that only
- * this device has must fit beside other such matrices. Any other copy must fit beside all copies and derived
- * data. */
+/* Adds `bytes` to the device's counts, or returns false if the limit for stored matrices would be exceeded.
+ * If for_only, only matrices without any other copy count. Otherwise all copies and derived data count. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -161,7 +160,7 @@ static struct mm_cuda_device_copy *find(const struct mm_stored *value, const str
     return (struct mm_cuda_device_copy *)mm_stored_find_copy(value, &device->head);
 }
 
-/* Makes the lane's stream wait for the event, unless the event is known to be complete. */
+/* Makes the lane's stream wait for the event, unless the event is already complete. */
 static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct mm_lane *lane) {
     if (*is_complete)
         return cudaSuccess;
@@ -180,8 +179,8 @@ static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
     return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
 }
 
-/* Acquires memory for a copy or derived data that may be dropped, in the order of the lane's stream. NULL if
- * the limit or the pool has no space. */
+/* Acquires memory for derived data, or for a copy that can be dropped, in the order of the lane's stream.
+ * Returns NULL if stored matrices have reached their limit, or if the pool is empty. */
 static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
     void *data;
     if (!reserve(copy, bytes, false))
@@ -192,7 +191,7 @@ static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struc
     return NULL;
 }
 
-/* Makes a copy that has no device memory yet. NULL if host memory runs out. */
+/* Makes the struct of a copy, still without device memory. Returns NULL if host memory runs out. */
 static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, size_t bytes,
                                              struct mm_cuda_device *device) {
     struct mm_cuda_device_copy *copy = calloc(1, sizeof *copy);
@@ -221,7 +220,8 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
-/* Enqueues the copy of the matrix to new device memory. If memory is short, does nothing and succeeds. */
+/* Acquires device memory for the copy, and enqueues the copying of the matrix. If device memory is short,
+ * does nothing and returns cudaSuccess. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                               struct mm_lane *lane) {
     void *data = acquire(copy, value->bytes, lane);
@@ -239,7 +239,7 @@ static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_devi
     return cudaSuccess;
 }
 
-/* NULL if host memory runs out. */
+/* Returns NULL if host memory runs out. */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL)
@@ -279,7 +279,7 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 
 /* --- data derived from a copy */
 
-/* Returns NULL if the lane has no job, or if the operand has no device copy. */
+/* Returns the device copy of an operand of the lane's job, or NULL if there is no such copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_source *source = job == NULL ? NULL : &job->sources[slot];
@@ -304,10 +304,10 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
         derived->bytes = bytes;
         derived->key = key;
         if (derived->data != NULL)
-            (void)note(derived, lane); /* after a failure, the kernels that fill the memory fail too */
+            (void)note(derived, lane); /* if this fails, the kernels that fill the memory will fail too */
     }
     if (derived->data == NULL || derived->key != key || derived->bytes != bytes ||
-        wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* the next call fails too */
+        wait_for(derived->event, &derived->is_complete, lane) != cudaSuccess) /* later calls fail too */
         return NULL;
     *is_filled = derived->is_filled;
     return derived->data;
@@ -322,7 +322,7 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
 
 /* --- matrices that only this device has */
 
-/* Opens a lane with a new stream, so any thread can copy while jobs run in the device's lanes. */
+/* Opens a temporary lane with its own stream. So any thread can copy while jobs run in the device's lanes. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
     *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
     if (mm_cuda_use(head, error) != MM_OK)
@@ -331,7 +331,7 @@ static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, st
     return mm_cuda_status(lane->device, code, "making a stream", error);
 }
 
-/* Waits for the lane's stream, and closes the lane. `code` is the result of enqueueing the copy. */
+/* Waits for the lane's stream, and closes the lane. `code` is the result of the work on the stream so far. */
 static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const char *doing,
                                  struct mm_error *error) {
     const cudaError_t waited = cudaStreamSynchronize(lane->stream);

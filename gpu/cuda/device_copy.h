@@ -1,41 +1,41 @@
-/* Copies of stored matrices in device memory, and data that variants derive from the copies. The thread of
- * the device's lanes calls these functions. Any thread with its own lane may call mm_cuda_acquire_copy_on. */
+/* Copies of stored matrices in device memory, and data that variants derive from the copies. Only the thread
+ * that runs the device's lanes calls these functions, except mm_cuda_acquire_copy_on. */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Sets *data to the device copy of a stored operand, which later work on the lane's stream can use. If there
- * is no copy, enqueues one, and adds the bytes copied from the host to *copied_bytes. Sets *data to NULL if
- * the operand is not stored, is empty, or gets no memory. Then the caller must copy the operand for this job.
- * MM_DEVICE_FAILED if only a failed device has the operand. */
+/* Sets *data to the device copy of a stored operand, for later work on the lane's stream. If there is no copy
+ * yet, enqueues the copying, and adds the bytes that are copied from the host to *copied_bytes. Sets *data to
+ * NULL if the operand is not stored, is empty, or gets no memory. Then the caller must copy the operand for
+ * this job. MM_DEVICE_FAILED if the operand is only on a device that has failed. */
 enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm_lane *lane,
                                        size_t *copied_bytes, void **data, struct mm_error *error);
 
-/* Enqueues the copy of a stored matrix to device memory, from the host or from another device. */
+/* Enqueues the copying of a stored matrix to `to`, from host memory or from another device. */
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
 
 /* Acquires memory for a stored matrix that only this device will have, in the order of the lane's stream. The
- * caller owns *copy, and releases it or passes it to the store. MM_STORE_FULL if such matrices would exceed
- * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if device memory runs out. MM_INTERNAL if host memory runs
- * out. */
+ * caller owns *copy, and releases *copy or passes it to the store. MM_STORE_FULL if the matrices that only
+ * this device has would exceed mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if device memory runs out.
+ * MM_INTERNAL if host memory runs out. Any thread that has a lane of its own may call this. */
 enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
                                        struct mm_error *error);
 
 /* Returns memory for data that a variant derives from operand A (slot 0) or B (slot 1) of the lane's job. The
- * memory is kept with the stored operand at `from`, for later jobs with an equal key. If *is_filled, an
- * earlier job filled the memory, and the lane's stream waits for that job. Otherwise the caller enqueues
- * kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL to the first job, because
- * many operands are used only once, or if memory is short. Then the caller must use other memory. */
+ * memory is kept with the stored operand at `from`, for later jobs that pass an equal `key`. If *is_filled,
+ * an earlier job filled the memory, and the lane's stream waits for that job. Otherwise the caller enqueues
+ * kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL if memory is short. Also
+ * returns NULL to the first job, because many operands are used only once. */
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled);
 
-/* Notes that the memory of mm_cuda_acquire_derived is filled when the work enqueued so far is complete. */
+/* Call this after enqueueing the kernels that fill the memory of mm_cuda_acquire_derived. */
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot);
 
-/* Drops all derived data and all copies, but keeps matrices that are only on this device. No running job may
- * use the dropped memory. If for_good, drops everything, because the device is being closed. */
+/* Drops all derived data and all copies, but keeps matrices that are only on this device. If for_good, drops
+ * these matrices too, because the device is being closed. Running jobs must not use the dropped memory. */
 void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good);
 
 __END_DECLS

@@ -28,8 +28,8 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* After a kernel faults, every CUDA call of the process fails, on every device. This marks such devices as
- * failed, so requests that wait for them fail at once. */
+/* A fault in one kernel can make every CUDA call of the process fail, on every device. Marks the other
+ * devices that no longer work, so requests that wait for such a device fail at once. */
 static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
@@ -53,10 +53,10 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
         return MM_OK;
     (void)cudaGetLastError(); /* so later calls do not return this error */
 
-    if (code == cudaErrorMemoryAllocation) /* the device still works, so do not wait for it */
+    if (code == cudaErrorMemoryAllocation) /* the device still works, so no synchronization is needed */
         return mm_cuda_fail_memory(device, 0, error);
 
-    /* After a kernel faults, every later call returns the error again. */
+    /* Synchronizing fails if a kernel has faulted. After other errors, synchronizing succeeds. */
     if (cudaDeviceSynchronize() != cudaSuccess) {
         mark_failed(device);
         check_others(device);

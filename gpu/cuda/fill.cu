@@ -1,11 +1,11 @@
-/* Generates random and identity matrices on the device. Each row of the grid generates one matrix. */
+/* Generates random and identity matrices on the device. Blocks with equal blockIdx.y generate one matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/matrix/random.h"
 
 namespace {
 
-/* Enough blocks to fill every multiprocessor. Each thread generates several elements of a large operand. */
+/* These blocks fill every multiprocessor. For a large operand, each thread generates many elements. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned BLOCKS_PER_MULTIPROCESSOR = 8;
 

@@ -1,9 +1,9 @@
-/* Copies a batch's operands from locked host pages to device memory. Each row of the grid makes one copy. */
+/* Copies operands from locked host pages to device memory. Blocks with equal blockIdx.y copy one operand. */
 #include "gpu/cuda/batch.h"
 
 namespace {
 
-/* Each thread starts WORDS loads before it waits for the first, because the bus has a long latency. */
+/* Each thread starts WORDS loads before it waits for the first load, because the bus has a long latency. */
 constexpr unsigned THREADS = 256;
 constexpr unsigned WORDS = 4;
 constexpr unsigned BLOCKS_MAX = 32; /* the most blocks for one copy */

@@ -10,8 +10,8 @@ static size_t aligned_bytes(const struct mm_matrix *matrix) {
     return mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
 
-/* Returns the device bytes to acquire for an operand. 0 if only this device stores the operand, or if a
- * shared launch reads the operand in host memory. */
+/* Returns the device bytes to acquire for an operand. Returns 0 if the operand is stored on this device and
+ * nowhere else, or if a shared launch reads the operand from host memory. */
 static size_t operand_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
     const struct mm_source *source = &job->sources[index];
     const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
@@ -20,7 +20,7 @@ static size_t operand_bytes(const struct mm_job *job, const struct mm_plan *plan
     return is_only_here || is_read_on_host ? 0 : aligned_bytes(mm_product_operand(&job->product, index));
 }
 
-/* Returns the device bytes to acquire for C. 0 if a shared launch writes C to host memory. */
+/* Returns the device bytes to acquire for C. Returns 0 if a shared launch writes C to host memory. */
 static size_t c_bytes(const struct mm_job *job) {
     return job->work.batch_key != 0 && job->product.c.data != NULL ? 0 : aligned_bytes(&job->product.c);
 }
@@ -33,8 +33,7 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Returns the device bytes for everything but the matrices. 0 for shared launches, which need only
- * matrices. */
+/* Returns the device bytes that a job needs besides its matrices. Jobs in shared launches need none. */
 static size_t extra_bytes(const struct mm_job *job, const struct mm_plan *plan) {
     return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
 }
@@ -46,8 +45,8 @@ size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan
     return bytes;
 }
 
-/* Acquires memory that outlives the job: for a C that stays on the device, and for device copies of stored
- * operands. Sets all other addresses in *placed to NULL. */
+/* Acquires memory that is kept after the job ends: for a C that stays on the device, and for device copies of
+ * stored operands. Sets the addresses of all other matrices in *placed to NULL. */
 static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed,
                                       struct mm_error *error) {
     enum mm_status status = MM_OK;
@@ -60,8 +59,8 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
     return status;
 }
 
-/* Gives each matrix without an address a place in the workspace, and advances *at. Also copies stored
- * operands that have no device copy. */
+/* Gives each matrix that has no address yet memory in the workspace, from *at on, and advances *at. Also
+ * enqueues the copying of stored operands that have no device copy. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                          struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;
@@ -124,7 +123,7 @@ void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count) {
     }
 }
 
-/* Whether jobs run in other lanes. If so, more memory will be free later. */
+/* Whether jobs run in other lanes, so more memory will be free when these jobs end. */
 static bool are_others_busy(const struct mm_lane *lane) {
     bool are_busy = false;
     for (unsigned index = 0; index < MM_CUDA_LANES; index++) {
@@ -134,7 +133,7 @@ static bool are_others_busy(const struct mm_lane *lane) {
     return are_busy;
 }
 
-/* Changes the plan to one that needs less workspace. Returns false if there is none. */
+/* Changes *plan to a plan that needs less workspace. Returns false if no such plan exists. */
 static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     const struct mm_product product = mm_product_dense(&job->product);
     struct mm_plan frugal;
@@ -158,8 +157,8 @@ void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, u
                              const struct mm_plan *plan) {
     struct mm_cuda_device *device = lane->device;
     if (!are_others_busy(lane))
-        mm_cuda_drop_copies(device, false);       /* so copies that can be dropped count as free */
-    cudaStreamSynchronize(device->direct.stream); /* so the pool counts released memory as free */
+        mm_cuda_drop_copies(device, false);
+    cudaStreamSynchronize(device->direct.stream); /* so the reported free bytes include released memory */
     for (unsigned index = 0; index < count; index++)
         mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);
 }

@@ -1,13 +1,13 @@
-/* The device memory of jobs that are launched together. Any thread may call mm_cuda_needed_bytes; only the
- * thread that uses the lane calls the other functions. */
+/* The device memory of jobs that are launched together. Only the thread that uses the lane calls these
+ * functions, except mm_cuda_needed_bytes. */
 #pragma once
 
 #include "gpu/cuda/device.h"
 
 __BEGIN_DECLS
 
-/* Addresses of a job's matrices in device memory. The address is undefined for a matrix that a shared launch
- * uses in host memory. The lane's workspace, a device copy or job->stored_c owns the memory. */
+/* The addresses of a job's matrices in device memory. An address is undefined if a shared launch uses the
+ * matrix in host memory. The lane's workspace, a device copy or job->stored_c owns the memory. */
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
     void *c;
@@ -15,17 +15,18 @@ struct mm_cuda_placed {
 
 struct mm_cuda_memory {
     struct mm_cuda_placed placed[MM_BATCH_MAX];
-    void *check;   /* has mm_cuda_verify_bytes; used if the job is checked */
-    void *figures; /* has mm_cuda_reduce_bytes; used if the job reduces C */
+    void *check;   /* mm_cuda_verify_bytes long; used if the job is checked */
+    void *figures; /* mm_cuda_reduce_bytes long; used if the job reduces C */
 };
 
-/* Returns the device bytes that a job needs with this plan. Operands that the job reads in host memory, or
- * that only this device has, do not count. */
+/* Returns the device bytes that a job needs with this plan. An operand does not count if the job reads it
+ * from host memory, or if it is stored on this device and nowhere else. Any thread. */
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan);
 
 /* Acquires the jobs' device memory in the order of the lane's stream, sets lane->scratch, and enqueues the
- * copies of stored operands. Adds the bytes copied from the host to uploaded_bytes. MM_STORE_FULL if the
- * device has no space for a C that stays. On failure wait for the stream and call mm_cuda_release_memory. */
+ * copying of stored operands. Adds the bytes that are copied from the host to outcome.uploaded_bytes of each
+ * job. MM_STORE_FULL if the device has no space for a C that stays on the device. After a failure, the caller
+ * waits for the stream and calls mm_cuda_release_memory. */
 enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                                       const struct mm_plan *plan, struct mm_cuda_memory *memory,
                                       struct mm_error *error);
@@ -34,27 +35,27 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
  * workspace and the copies of stored operands for later jobs. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. All else begins as
- * 0. */
+/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. tries begins at 0. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */
-    struct mm_plan *plan;     /* a retry may replace it with a plan that needs less workspace */
+    struct mm_plan *plan;     /* a retry may replace *plan with a plan that needs less workspace */
     unsigned tries;
 };
 
-/* Prepares a retry after MM_NO_DEVICE_MEMORY by step 1 or step 4 of this list. Returns false if neither step
- * can help. Each step is taken if the steps before it were not enough:
+/* After MM_NO_DEVICE_MEMORY, prepares a retry by step 1 or step 4 of this list. Other functions take steps 2
+ * and 3. Returns false if neither step 1 nor step 4 can help. A step is taken only after the steps before it
+ * have failed:
  * 1. Free unused memory (mm_cuda_trim).
  * 2. If several jobs failed together, try each job alone, until one begins (mm_cuda_begin).
- * 3. Wait until the device is idle, and try the job alone. The worker does this. On an idle device, step 1
- *    also drops device copies of stored matrices.
+ * 3. Wait until the device is idle, and try the job alone (gpu/queue/worker_thread.c). On an idle device,
+ *    step 1 also drops device copies of stored matrices.
  * 4. Plan the job with less workspace. This step is last, because the plan may be many times slower and may
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 
-/* Sets the errors of jobs that got no device memory to MM_NO_DEVICE_MEMORY, with the needed and the free
- * bytes. Call this after mm_cuda_release_memory. */
+/* Sets the jobs' errors to MM_NO_DEVICE_MEMORY, with the needed and the free bytes. Call this after
+ * mm_cuda_release_memory. */
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                              const struct mm_plan *plan);
 

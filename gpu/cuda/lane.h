@@ -1,5 +1,5 @@
 /* A lane is a CUDA stream with events and a workspace. The functions here plan and launch the kernels of
- * variants on a lane. Of their pointers, only `error` may be NULL. */
+ * variants on a lane. Pointers must not be NULL, except `error`. */
 #pragma once
 
 #include "gpu/product/path.h"
@@ -15,21 +15,21 @@ struct mm_job;
 struct mm_verification;
 struct mm_reduction;
 
-/* A long job is launched in bands of C's rows, one after another (run.c). Between two bands, kernels of other
- * streams can run, and the job can be cancelled. */
+/* A long job is launched band by band (run.c). A band computes some rows of C, or some products of a stack.
+ * Between two bands, kernels of other streams can run, and the job can be cancelled. */
 struct mm_cuda_bands {
     struct mm_job *job;        /* NULL if no job runs in bands */
-    struct mm_plan plan;       /* the job's plan, or one with less workspace */
+    struct mm_plan plan;       /* the job's plan, or a plan that needs less workspace */
     struct mm_product product; /* the whole product, with all matrices in device memory */
-    size_t products;           /* products of a stack in one band, if products are not divided */
-    size_t rows;               /* rows of C in one band; m if the product is not divided */
+    size_t products;           /* products of a stack in a band; used if `rows` is m */
+    size_t rows;               /* rows of C in a band; m if a band has all rows of C */
     uint64_t seed;             /* random seed of the check */
     void *check;               /* device memory for the check */
     void *figures;             /* device memory for the reduction of C */
-    struct mm_error error;     /* why no more bands are launched; MM_OK if none failed */
+    struct mm_error error;     /* why no more bands are launched; MM_OK if no launch failed */
 };
 
-/* Events that are recorded on the lane's stream while a job runs. A span is the time between two marks. */
+/* Events on the lane's stream while a job runs. A span is the time from one mark to the next. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,
@@ -39,56 +39,56 @@ enum mm_cuda_mark {
     MM_CUDA_MARKS
 };
 
-/* One thread at a time uses a lane, while the lane's device is current. */
+/* One thread at a time may use a lane, and must first make the lane's device current. */
 struct mm_lane {
     struct mm_cuda_device *device;
     cudaStream_t stream;
     cudaEvent_t marks[MM_CUDA_MARKS];
-    enum mm_cuda_mark first; /* the running jobs' first mark: BEGUN, or UPLOADED if nothing is copied */
-    enum mm_cuda_mark last;  /* the running jobs' last enqueued mark, for which mm_cuda_end waits */
+    enum mm_cuda_mark first; /* MM_CUDA_BEGUN, or MM_CUDA_UPLOADED if the jobs copy nothing */
+    enum mm_cuda_mark last;  /* the latest mark that was enqueued; mm_cuda_end waits for this mark */
     struct mm_cuda_bands bands;
 
-    /* Results that the device writes to locked host memory, which the lane owns. */
+    /* Results, in locked host memory that the lane owns and the device writes. */
     struct mm_verification *verification;
     struct mm_reduction *reduction;
-    struct mm_path *path; /* path of the last product, if its variant has several paths */
+    struct mm_path *path; /* path of the latest product, if the product's variant has several paths */
 
-    void *workspace; /* device memory for the jobs' matrices, kept between jobs; may be NULL */
-    void *scratch;   /* part of `workspace` for one launch (plan.workspace_bytes), aligned to 256 bytes */
-    size_t workspace_bytes; /* __atomic access: any thread may read it */
-    bool is_busy;           /* jobs are running; __atomic access: any thread may read it */
+    void *workspace;        /* device memory for the jobs' matrices, kept between jobs; may be NULL */
+    void *scratch;          /* plan.workspace_bytes of `workspace`, for kernels; aligned to 256 bytes */
+    size_t workspace_bytes; /* __atomic access only, because other threads read this */
+    bool is_busy;           /* jobs are running; __atomic access only, because other threads read this */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* The `launch` function of plans with one kernel of type void(struct mm_product). Launches the kernel over
- * all of C. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
+/* Launches a kernel of type void(struct mm_product) over all of C. If a plan has only one kernel, its member
+ * `launch` is this function. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
 /* Returns how many rows of C a band has, or m if the product is not divided. A product is not divided if its
- * forecast is at most 100 ms, if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor), or if bands
- * would need another plan. So bands do not change the bits of C. */
+ * forecast is at most 100 ms, or if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor). It is also
+ * not divided if its bands would need another plan, because this could change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues the layout's kernel over a grid of blocks. `arguments` has pointers to the kernel's arguments. */
+/* Enqueues the layout's kernel over a grid of blocks. `arguments` are those of cudaLaunchKernel. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Loads the kernel. MM_UNSUPPORTED if a block cannot have the layout's dynamic shared memory. */
+/* Loads the layout's kernel. MM_UNSUPPORTED if a block would need too much shared memory. */
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error);
 
 /* Loads the kernels that the plan launches for this product. The matrices need no data. */
 enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_product *product,
                                struct mm_lane *lane, struct mm_error *error);
 
-/* Plans a transposition with the layout's kernel, or a plain copy if transpose_a is false. */
+/* Plans a transposition by the layout's kernel. Plans a plain copy if product->transpose_a is false. */
 void mm_cuda_plan_transposition(const struct mm_layout *layout, const struct mm_product *product,
                                 struct mm_plan *plan);
 
 struct mm_cuda_items;
 
-/* Launches the batch kernel over the first `count` items, and sets the other members of *items. The caller
- * has loaded the kernel. */
+/* Launches the layout's batch kernel for the first `count` elements of items->items. The caller has set these
+ * elements and loaded the kernel. Sets the other members of *items. */
 enum mm_status mm_cuda_launch_batch(const struct mm_layout *layout, struct mm_cuda_items *items,
                                     unsigned count, unsigned tile, struct mm_lane *lane,
                                     struct mm_error *error);

@@ -23,7 +23,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     return mm_cuda_status(lane->device, code, "launching a kernel", error);
 }
 
-/* A kernel must opt in to more than 48 KiB of shared memory. Opting in once to the maximum is enough. */
+/* Allows a kernel to have the most shared memory of the device. Without this, CUDA allows only 48 KiB. */
 static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lane, size_t static_bytes,
                              struct mm_error *error) {
     const struct mm_device *head = &lane->device->head;
@@ -37,7 +37,7 @@ static enum mm_status opt_in(const struct mm_layout *layout, struct mm_lane *lan
     return mm_cuda_status(lane->device, code, "opting in to shared memory", error);
 }
 
-/* Reads the kernel's attributes, which makes the CUDA runtime load the kernel. */
+/* Reads the kernel's attributes. This makes the CUDA runtime load the kernel. */
 static enum mm_status load(const struct mm_layout *layout, struct mm_lane *lane,
                            struct cudaFuncAttributes *attributes, struct mm_error *error) {
     const cudaError_t code = cudaFuncGetAttributes(attributes, layout->kernel);
@@ -68,8 +68,8 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
     return items;
 }
 
-/* Launches the batch kernel with one layer of the grid for each product of a stack. A grid has at most 65535
- * layers, so this may need several launches. */
+/* Launches the batch kernel for products of a stack. Each layer of the grid (blockIdx.z) computes one
+ * product. A grid has at most 65535 layers, so this can need several launches. */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
@@ -96,7 +96,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     enum mm_status status = MM_OK;
     batch.kernel = batch.batch_kernel;
     if (product->stack != NULL && plan->launch_stack == launch_stack)
-        status = mm_cuda_load(&batch, lane, error); /* bands of rows use the kernel that is loaded below */
+        status = mm_cuda_load(&batch, lane, error); /* bands of rows need the kernel below as well */
     if (status == MM_OK && plan->prepare != NULL)
         status = plan->prepare(plan, product, lane, error);
     else if (status == MM_OK && plan->layout.kernel != NULL)
@@ -110,7 +110,7 @@ static bool suits_c(const struct mm_variant *variant, const struct mm_product *p
            product->c.dtype == mm_dtype_result(product->a.dtype);
 }
 
-/* Dimensions are limited, because kernels count rows and columns in 32 bits. */
+/* Limits the dimensions, because kernels count rows and columns in 32 bits. */
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m > DIMENSION_MAX || product->n > DIMENSION_MAX || product->k > DIMENSION_MAX)
         return mm_fail(error, MM_UNSUPPORTED,
@@ -193,7 +193,7 @@ static enum mm_status read_attributes(const struct mm_layout *layout, struct mm_
     return MM_OK;
 }
 
-/* Uses a lane of its own, so any thread may call this function. */
+/* Any thread may call this function, because it uses none of the device's lanes. */
 enum mm_status mm_cuda_attributes(struct mm_device *head, const struct mm_plan *plan,
                                   struct mm_attributes *attributes, struct mm_error *error) {
     struct mm_lane lane = {.device = (struct mm_cuda_device *)head};

@@ -46,7 +46,7 @@ static enum mm_status measure_with_retry(const struct mm_plan *plan, const struc
     return measure_once(plan, product, lane, kernel_ns, error);
 }
 
-/* Retries keep the plan, because the variant must be measured with its usual plan. */
+/* Loads the kernels and acquires the workspace. Never changes the plan, even if memory is short. */
 static enum mm_status make_ready(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_prepare(plan, product, lane, error);

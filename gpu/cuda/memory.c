@@ -1,4 +1,4 @@
-/* Allocates device memory from a pool, in the order of a stream, and copies for tests and benchmarks. */
+/* Allocates device memory from a pool, in the order of a stream. Also copies for tests and benchmarks. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
@@ -13,7 +13,7 @@ enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t
 enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **memory,
                                     struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
-    const size_t at_least = bytes > 0 ? bytes : 1; /* the pool refuses 0 */
+    const size_t at_least = bytes > 0 ? bytes : 1; /* cudaMallocFromPoolAsync refuses 0 bytes */
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
@@ -26,7 +26,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
 }
 
 void mm_cuda_pool_free(struct mm_lane *lane, void *memory) {
-    /* This fails only if the device has failed, and then the memory is lost anyway. */
+    /* A failure is ignored. It means that the device has failed, and then the memory is lost anyway. */
     cudaFreeAsync(memory, lane->stream);
 }
 
@@ -37,7 +37,7 @@ static void drop_workspace(struct mm_lane *lane) {
     __atomic_store_n(&lane->workspace_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Workspaces up to this size get half as much again, so slowly growing products seldom replace them. */
+/* A workspace up to this size is made 50% larger, so it is seldom replaced if products grow slowly. */
 enum { SMALL_BYTES = 64 << 20 };
 
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error) {
@@ -94,7 +94,7 @@ size_t mm_cuda_memory_free(const struct mm_device *head) {
         const struct mm_lane *lane = &device->lanes[index];
         if (!__atomic_load_n(&lane->is_busy, __ATOMIC_RELAXED))
             free_bytes +=
-                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* mm_cuda_trim can free these */
+                __atomic_load_n(&lane->workspace_bytes, __ATOMIC_RELAXED); /* mm_cuda_trim can free this */
     }
     free_bytes += __atomic_load_n(&device->direct.workspace_bytes, __ATOMIC_RELAXED);
     return free_bytes;
@@ -130,8 +130,8 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     cudaStreamSynchronize(device->direct.stream);
 }
 
-/* cudaMemcpy would use the default stream, for which non-blocking streams do not wait. From pageable memory,
- * cudaMemcpy may also return before the copy is complete. */
+/* Copies on the direct lane's stream and waits. cudaMemcpy would be wrong here, because it uses the default
+ * stream, for which non-blocking streams do not wait. */
 static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;

@@ -1,14 +1,15 @@
-/* Reduces a part of C on the device (struct mm_reduction). Each thread reduces elements at equal distances,
- * and then one block merges the results. The order is fixed, so a sum always has identical bits. */
+/* Reduces a part of C on the device to its sum, extremes and so on (struct mm_reduction). Each thread reduces
+ * some elements, each block merges the results of its threads, and a last block merges the results of the
+ * blocks. The order is fixed, so a sum always has identical bits. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
 namespace {
 
 constexpr unsigned THREADS = 256;
-constexpr unsigned BLOCKS_MAX = 1024; /* several blocks for each multiprocessor */
+constexpr unsigned BLOCKS_MAX = 1024; /* gives each multiprocessor several blocks */
 
-/* Adds an element to a reduction. SUM is the type of sums of such elements. */
+/* Adds an element to a reduction. SUM is the type in which elements of this type are summed. */
 template <typename SUM> struct adder {
     static __device__ void add(struct mm_reduction *seen, int64_t element, bool diagonal) {
         mm_reduce_whole(seen, element, diagonal);
@@ -39,7 +40,7 @@ __device__ void join(const struct mm_reduction &mine, struct mm_reduction *resul
     __shared__ struct mm_reduction seen[THREADS];
     seen[threadIdx.x] = mine;
     for (unsigned half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads(); /* all threads have stored what the next merge reads */
+        __syncthreads(); /* so all threads have written before other threads read */
         if (threadIdx.x < half)
             mm_reduce_merge(&seen[threadIdx.x], &seen[threadIdx.x + half]);
     }

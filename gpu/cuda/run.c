@@ -1,4 +1,4 @@
-/* Runs jobs on a lane: enqueues upload, kernels and download, and measures the time of each. */
+/* Runs jobs on a lane: enqueues upload, kernels and download, and measures how long each of them takes. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
@@ -14,7 +14,8 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
-/* Does nothing for stored operands, because mm_cuda_acquire_memory has copied them. */
+/* Enqueues the copying or the generation of an operand. Does nothing for a stored operand, because
+ * mm_cuda_acquire_memory has enqueued its copying. */
 static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
                           struct mm_lane *lane) {
     const struct mm_source *source = &job->sources[index];
@@ -41,7 +42,8 @@ static enum mm_status enqueue_upload(struct mm_job *job, const struct mm_product
     return mm_cuda_status(lane->device, code, "copying the operands to the device", error);
 }
 
-/* PRODUCTS_MAX limits the time of a check of small products to a few milliseconds. */
+/* Enqueues the check of the next products of a stack, at most PRODUCTS_MAX. So, if the products are small,
+ * the check takes at most a few milliseconds. */
 static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error) {
     enum { PRODUCTS_MAX = 64 };
     struct mm_cuda_bands *bands = &lane->bands;
@@ -70,7 +72,7 @@ static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const
     return mm_cuda_copy_matrix(to, c, cudaMemcpyDeviceToHost, lane);
 }
 
-/* The measured download time includes the reduction. It does not include the check. */
+/* Enqueues the reduction, the download and the first check. The download time includes the reduction. */
 static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
@@ -90,8 +92,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 
 #define BAND_NS 100e6
 
-/* Whether a band of this many rows gets the kernel and the splits of k of the whole product. Only then do
- * bands leave the bits of C unchanged. */
+/* Whether a band of `rows` rows gets the whole product's kernel and splits of k, so C has the same bits. */
 static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
@@ -101,8 +102,8 @@ static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *pro
            plan.workspace_bytes <= whole->workspace_bytes;
 }
 
-/* Returns how many products of a stack take about BAND_NS together. LOOP_MAX limits the host's time if each
- * product needs its own launch. A library gets all products at once. */
+/* Returns how many products of a stack together take about BAND_NS. If each product needs its own launch,
+ * returns at most LOOP_MAX, to limit the host's time. cuBLAS gets all products at once. */
 static size_t band_products(const struct mm_plan *plan, const struct mm_product *product) {
     enum { LOOP_MAX = 1024 };
     const size_t count = mm_product_count(product);
@@ -131,7 +132,7 @@ size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *pr
     return product->m;
 }
 
-/* Enqueues the next band, and the download after the last band. */
+/* Enqueues the next band. After the last band, also enqueues the download. */
 static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     struct mm_progress *progress = &bands->job->progress;
@@ -165,8 +166,8 @@ static bool has_bands_left(const struct mm_lane *lane) {
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-/* Enqueues the next band or check, unless the job was cancelled. Sets bands.error on failure. Also shows
- * progress, so the job does not count as hung while bands of other jobs use the device. */
+/* Enqueues the next band or check, unless the job was cancelled. Sets bands.error on failure. Also calls
+ * mm_work_show_progress, so the watch does not take the job for hung while other jobs use the device. */
 static void enqueue_next(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     mm_work_show_progress(&bands->job->work);
@@ -178,7 +179,7 @@ static void enqueue_next(struct mm_lane *lane) {
         (void)enqueue_check(lane, &bands->error);
 }
 
-/* The measured upload time includes acquiring memory, which may take long. */
+/* Enqueues the job up to its first band. The upload time includes acquiring memory, which may be slow. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                               struct mm_error *error) {
     struct mm_product product = mm_product_dense(&job->product);
@@ -213,8 +214,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-/* Tries to begin the jobs as one launch. After a failure the jobs have no device memory. A single job with a
- * batch key also begins as a batch, because that takes less time. */
+/* Tries to begin the jobs as one launch. After a failure, the jobs' device memory is released. A single job
+ * that has a batch key begins as a batch of one, because that takes less time. */
 static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                           const struct mm_plan *plan, struct mm_error *error) {
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -228,8 +229,9 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
     return status;
 }
 
-/* Begins one job, or several jobs as one launch: all or none. Sets the jobs' errors on failure. If several
- * results do not fit into the store, returns MM_NO_DEVICE_MEMORY, because one job may fit alone. */
+/* Begins one job, or several jobs as one launch, and retries if memory is short. On failure, no job begins,
+ * and all jobs get the error. If several jobs do not fit into the store together, one of them may fit alone.
+ * So MM_STORE_FULL then becomes MM_NO_DEVICE_MEMORY. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -247,7 +249,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     return status;
 }
 
-/* Tries one by one the jobs that got no memory together. The worker begins the remaining jobs later. */
+/* Tries each job alone, until one begins. The worker begins the remaining jobs later. */
 static enum mm_status begin_one(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     enum mm_status status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++) {
@@ -275,7 +277,7 @@ void mm_cuda_begin(struct mm_device *head, unsigned index, struct mm_job *const 
     __atomic_store_n(&lane->is_busy, status == MM_OK, __ATOMIC_RELAXED);
 }
 
-/* CUDA measures milliseconds, with a resolution of about 500 ns. */
+/* CUDA returns milliseconds, with a resolution of about 500 ns. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns) {
     float ms = 0.0f;
     const cudaError_t code = cudaEventElapsedTime(&ms, lane->marks[from], lane->marks[from + 1]);
@@ -349,7 +351,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     __atomic_store_n(&lane->is_busy, false, __ATOMIC_RELAXED);
 }
 
-/* A job that needs much device memory runs alone, because a second job of this size might get none. */
+/* A job that needs much device memory runs alone, because a second such job might get no memory. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
     job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);

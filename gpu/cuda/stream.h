@@ -1,6 +1,6 @@
-/* Work on a lane's stream other than the kernels of variants. Only the thread that uses the lane calls these
- * functions, while the lane's device is current. No pointer may be NULL unless a comment allows it. The
- * caller passes a returned cudaError_t to mm_cuda_status. */
+/* Functions that enqueue work on a lane's stream, other than the kernels of variants. Only the thread that
+ * uses the lane calls these functions, while the lane's device is current. Pointers must not be NULL, unless
+ * a comment allows it. The caller passes a returned cudaError_t to mm_cuda_status. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -9,47 +9,47 @@ __BEGIN_DECLS
 
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
-/* Sets *span_ns to the nanoseconds from mark `from` to the next mark. The stream has passed both marks. */
+/* Sets *span_ns to the time from mark `from` to the next mark. The stream must have passed both marks. */
 cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uint64_t *span_ns);
 
-/* Returns the bytes of device memory that the check of a product needs. */
+/* Returns the bytes of device memory that mm_cuda_verify needs for this product. */
 size_t mm_cuda_verify_bytes(const struct mm_product *product);
 
-/* Enqueues the check of `count` products of a stack, from index `first` on. All matrices and `memory`
- * (mm_cuda_verify_bytes, aligned to 256 bytes) are in device memory. m and n are not 0. When the check has
- * run, lane->verification has the result of all products checked so far. */
+/* Enqueues the check of `count` products of a stack, from index `first` on. The matrices are in device
+ * memory. `memory` is device memory of mm_cuda_verify_bytes, aligned to 256 bytes. m and n must not be 0.
+ * When the check has run, lane->verification has the result of all products checked so far. */
 enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                               size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
                               struct mm_error *error);
 
-/* Returns the bytes of device memory that a reduction needs. */
+/* Returns the bytes of device memory that mm_cuda_reduce needs. */
 size_t mm_cuda_reduce_bytes(void);
 
-/* Enqueues the reduction of a part of C. C and `memory` (mm_cuda_reduce_bytes, aligned to 256 bytes) are in
- * device memory. When the reduction has run, lane->reduction has the result. */
+/* Enqueues the reduction of a part of C, which is in device memory. `memory` is device memory of
+ * mm_cuda_reduce_bytes, aligned to 256 bytes. When the reduction has run, lane->reduction has the result. */
 enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Enqueues a copy of a part of a stack from device memory to host memory. The part is dense at `to`. */
+/* Enqueues a copy of a part of a stack from the device to the host. The copy has no gaps between rows. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. Shapes and types must be equal; leading dimensions may differ. */
+/* Enqueues a copy of a matrix. Only the leading dimensions of the two matrices can differ. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Makes a gate, which can hold back a stream. The caller frees it with mm_cuda_gate_free. */
+/* Makes a gate, which can make a stream wait. The caller frees the gate by mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 
 /* Frees a gate; NULL is allowed. */
 void mm_cuda_gate_free(struct mm_cuda_gate *gate);
 
-/* Closes the gate, and makes the stream wait until the gate is opened, for at most 2 ms. */
+/* Closes the gate. The stream waits until the gate is opened, but at most 2 ms. */
 cudaError_t mm_cuda_gate_close(struct mm_cuda_gate *gate, cudaStream_t stream);
 
 void mm_cuda_gate_open(struct mm_cuda_gate *gate);
 
-/* Whether the stream stopped waiting before the gate was opened. First wait for the stream. */
+/* Whether the stream stopped waiting because 2 ms had passed. The caller must first wait for the stream. */
 bool mm_cuda_gate_timed_out(const struct mm_cuda_gate *gate);
 
 __END_DECLS

@@ -3,7 +3,7 @@
 
 #include "gpu/cuda/compiled.h"
 
-/* Tile edges that a request may choose, ended by 0. */
+/* Tile edges that a request can choose. 0 ends the list. */
 static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
 static const unsigned tensor_tiles[] = {32, 64, 128, 192, 256, 0};
 

@@ -1,5 +1,5 @@
-/* The rows of the CUDA variant table, and the planning functions that they name. A new variant needs its own
- * file and one row here. docs/architecture.md says what else it needs. The rows `auto` are in variants.c. */
+/* The rows of the CUDA variant table, and the functions that plan these variants. A new variant needs its own
+ * file and one row here, and what docs/architecture.md lists. The rows `auto` are in variants.c. */
 #pragma once
 
 #include "gpu/lab/traffic/kernels.h"
@@ -23,8 +23,8 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
 
-/* Variants that multiply: the name, and then members of struct mm_variant (gpu/plan/variant.h). The first row
- * is the reference. Each row comes after the rows on which its kernel builds. */
+/* Variants that multiply. A row has the name, and then members of struct mm_variant (gpu/plan/variant.h). The
+ * first row is the reference. A kernel that builds on another kernel has a later row. */
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_traffic_naive,                      \
       .converts = true,                                                                                      \
@@ -178,7 +178,7 @@ __BEGIN_DECLS
       .summary = "64x64 tiles by accesses of 16 bytes: squares turned in registers, the tile swizzled")
 /* clang-format on */
 
-/* The rows' planning functions. The row tf32 uses mm_cuda_tensor, so mm_cuda_tf32 is never defined. */
+/* The functions that plan the variants. mm_cuda_tf32 is not defined, because tf32 uses mm_cuda_tensor. */
 #define X(row, ...) mm_variant_plan mm_cuda_##row;
 MM_CUDA_VARIANTS(X)
 #undef X
@@ -186,37 +186,36 @@ MM_CUDA_VARIANTS(X)
 MM_CUDA_TRANSPOSES(X)
 #undef X
 
-/* Returns why the device cannot use asynchronous copies, or NULL. A static string. Any thread. */
+/* Returns why the device cannot use asynchronous copies, as a static string, or NULL. Any thread. */
 const char *mm_cuda_async_missing(const struct mm_device *device);
 
-/* Returns why the device cannot use Hopper's tensor cores, or NULL. A static string. Any thread. */
+/* Returns why the device cannot use Hopper's tensor cores, as a static string, or NULL. Any thread. */
 const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot be used, or NULL. The first call opens the library. A static string. Any
- * thread. */
+/* Returns why cuBLAS cannot be used, as a static string, or NULL. The first call opens cuBLAS. Any thread. */
 const char *mm_cuda_blas_missing(const struct mm_device *device);
 
-/* Returns why cuBLAS cannot multiply float8_e4m3fn, or NULL. Call this only if mm_cuda_blas_missing returned
- * NULL. A static string. Any thread. */
+/* Returns why cuBLAS cannot multiply float8_e4m3fn, as a static string, or NULL. Any thread, but only after
+ * mm_cuda_blas_missing has returned NULL. */
 const char *mm_cuda_blas_float8_missing(const struct mm_device *device);
 
 /* Whether the variant `blas` can compute this product on the device. Any thread. */
 bool mm_cuda_blas_supports(const struct mm_device *device, const struct mm_product *product);
 
-/* Frees the lane's cuBLAS handle, if there is one. Call this on the thread that uses the lane. */
+/* Frees the lane's cuBLAS handle, if it exists. Only the thread that uses the lane calls this. */
 void mm_cuda_blas_close(struct mm_lane *lane);
 
-/* The `choose` function of the row `auto` for products. */
+/* Chooses a variant for products with the variant `auto`. */
 mm_variant_choose mm_cuda_choose;
 
-/* The `choose` function of the row `auto` for transpositions. */
+/* Chooses a variant for transpositions with the variant `auto`. */
 mm_variant_choose mm_cuda_choose_transpose;
 
-/* The most bytes of a job in a batch. A larger job keeps the bus busy alone. On an H200, with products up to
- * 256×256 and 32 connections, 1 MiB served more products than 256 KiB or no limit. */
+/* The most bytes of a job in a batch, because a larger job keeps the bus busy alone. On an H200, with
+ * products up to 256×256 and 32 connections, 1 MiB was faster than 256 KiB or no limit. */
 enum { MM_CUDA_BATCH_BYTES_MAX = 1 << 20 };
 
-/* Indices in mm_cuda_variants. */
+/* The index of each variant in mm_cuda_variants. */
 enum {
 #define X(name, ...) MM_CUDA_ROW_##name,
     MM_CUDA_VARIANTS(X)
@@ -231,7 +230,7 @@ enum {
 
 extern const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT];
 
-/* What ptxas reported about the variants' kernels (compiled.h). The last row is zeros. */
+/* What ptxas reported about the variants' kernels (compiled.h). In the last row, all members are 0. */
 extern const struct mm_compiled mm_cuda_compiled[];
 
 __END_DECLS

@@ -1,4 +1,4 @@
-/* Checks products on the device (gpu/check/verify.h): multiplies each of the three matrices by a few vectors.
+/* Checks products on the device (gpu/check/verify.h): multiplies each matrix of a product by a few vectors.
  * The order of sums depends only on the shape, so a given C has one residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
@@ -7,7 +7,7 @@
 namespace {
 
 constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* elements in the shortest part of a line */
+constexpr size_t PART_MIN = 256;       /* rows of a matrix are not divided into shorter parts */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -24,59 +24,70 @@ struct cut cut_of(const struct operand &x) {
     const size_t most = mm_size_divide_up(x.length, PART_MIN);
     size_t parts = wanted < most ? wanted : most;
     if (parts == 0)
-        parts = 1; /* a line without elements has the sum 0 */
+        parts = 1; /* a row without elements has one part with the sum 0 */
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* The three matrices, and where their sums begin in the check's memory, counted in sums. */
-struct plan {
-    struct operand a, b, c;
-    struct cut a_cut, b_cut, c_cut;
-    size_t b_sums, c_sums; /* the sums of A begin at 0 */
-    size_t count;
+/* A matrix, how its lines are divided, and where its sums begin in the check's memory, counted in sums. */
+struct summed {
+    struct operand x;
+    struct cut cut;
+    size_t first;
 };
 
+struct plan {
+    struct summed a, b, c, addend, bias;
+    size_t count; /* of all sums */
+};
+
+struct summed add_operand(struct plan *plan, const struct operand &x, size_t sums) {
+    const struct summed added = {x, cut_of(x), plan->count};
+    plan->count += added.cut.parts * sums * x.lines;
+    return added;
+}
+
+/* If k is 0 because alpha is 0, A and B are not read. */
 struct plan plan_of(const struct mm_product *product, size_t sums) {
     struct plan plan = {};
-    plan.a = operand_of(&product->a, product->transpose_a);
-    plan.b = operand_of(&product->b, product->transpose_b);
-    plan.c = operand_of(&product->c, false);
-    plan.a_cut = cut_of(plan.a);
-    plan.b_cut = cut_of(plan.b);
-    plan.c_cut = cut_of(plan.c);
-    plan.b_sums = plan.a_cut.parts * sums * plan.a.lines;
-    plan.c_sums = plan.b_sums + plan.b_cut.parts * sums * plan.b.lines;
-    plan.count = plan.c_sums + plan.c_cut.parts * sums * plan.c.lines;
+    struct operand a = operand_of(&product->a, product->transpose_a);
+    struct operand b = operand_of(&product->b, product->transpose_b);
+    a.length = b.lines = product->k;
+    plan.a = add_operand(&plan, a, sums);
+    plan.b = add_operand(&plan, b, sums);
+    plan.c = add_operand(&plan, operand_of(&product->c, false), sums);
+    plan.addend = add_operand(&plan, operand_of(&product->addend, product->transpose_addend), sums);
+    plan.bias = add_operand(&plan, operand_of(&product->bias, false), sums);
     return plan;
 }
 
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
-cudaError_t sum(struct operand &x, FACTORS by, struct cut &cut, typename KIND::number *results,
-                cudaStream_t stream) {
-    void *arguments[] = {&x, &by, &cut, &results};
-    const dim3 grid(static_cast<unsigned>(line_blocks(x)), static_cast<unsigned>(cut.parts));
-    const void *kernel = x.is_turned ? reinterpret_cast<const void *>(sum_across<DTYPE, KIND, FACTORS>)
-                                     : reinterpret_cast<const void *>(sum_along<DTYPE, KIND, FACTORS>);
+cudaError_t sum(struct summed &of, FACTORS by, typename KIND::number *sums, cudaStream_t stream) {
+    typename KIND::number *results = sums + of.first;
+    void *arguments[] = {&of.x, &by, &of.cut, &results};
+    const dim3 grid(static_cast<unsigned>(line_blocks(of.x)), static_cast<unsigned>(of.cut.parts));
+    const void *kernel = of.x.is_turned ? reinterpret_cast<const void *>(sum_across<DTYPE, KIND, FACTORS>)
+                                        : reinterpret_cast<const void *>(sum_along<DTYPE, KIND, FACTORS>);
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's lines. Joins the parts of each line here, because every row of A needs
- * the joined sums. */
+/* Computes B·x and the norms of B's rows. Rows are computed in parts. For B, the parts' sums are added up
+ * here, because every row of A is multiplied by the sums of whole rows of B. */
 template <enum mm_dtype DTYPE, typename KIND>
-cudaError_t sum_b(struct plan &plan, uint64_t seed, typename KIND::number *results, cudaStream_t stream) {
-    if (plan.b.lines == 0)
+cudaError_t sum_b(struct summed &b, uint64_t seed, typename KIND::number *sums, cudaStream_t stream) {
+    if (b.x.lines == 0)
         return cudaSuccess;
     const typename KIND::of_b x = {seed};
-    const cudaError_t code = sum<DTYPE, KIND>(plan.b, x, plan.b_cut, results, stream);
+    const cudaError_t code = sum<DTYPE, KIND>(b, x, sums, stream);
     if (code != cudaSuccess)
         return code;
-    void *arguments[] = {&results, &plan.b_cut.parts, &plan.b.lines};
+    typename KIND::number *results = sums + b.first;
+    void *arguments[] = {&results, &b.cut.parts, &b.x.lines};
     return cudaLaunchKernel(reinterpret_cast<const void *>(join<KIND>),
-                            dim3(static_cast<unsigned>(mm_size_divide_up(plan.b.lines, THREADS))),
-                            dim3(THREADS), arguments, 0, stream);
+                            dim3(static_cast<unsigned>(mm_size_divide_up(b.x.lines, THREADS))), dim3(THREADS),
+                            arguments, 0, stream);
 }
 
-/* Whether a product with operands of the first type may have a result of the second. */
+/* Whether a product with operands of type `operand` can have a C of type `result`. */
 constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
 #define X(constant, name, type, word, sum, value, RESULT, OTHERS, ...)                                       \
     if (operand == constant)                                                                                 \
@@ -86,32 +97,44 @@ constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
     return false;
 }
 
-/* Computes C·x. C may have another type than the operands. */
+/* Computes C·x, and the sums of the addend and of the bias as those of B. They may have another type than A.
+ */
 template <enum mm_dtype DTYPE, typename KIND>
-cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *results,
+cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *sums,
                   cudaStream_t stream) {
     const typename KIND::of_c x = {seed};
+    cudaError_t code = cudaErrorInvalidValue;
     switch (c_dtype) {
 #define X(constant, ...)                                                                                     \
     case constant:                                                                                           \
-        if constexpr (may_be(DTYPE, constant))                                                               \
-            return sum<constant, KIND>(plan.c, x, plan.c_cut, results, stream);                              \
+        if constexpr (may_be(DTYPE, constant)) {                                                             \
+            code = sum<constant, KIND>(plan.c, x, sums, stream);                                             \
+            if (code == cudaSuccess)                                                                         \
+                code = sum_b<constant, KIND>(plan.addend, seed, sums, stream);                               \
+            if (code == cudaSuccess)                                                                         \
+                code = sum_b<constant, KIND>(plan.bias, seed, sums, stream);                                 \
+        }                                                                                                    \
         break;
         MM_DTYPE_TABLE(X)
 #undef X
     default:
         break;
     }
-    return cudaErrorInvalidValue;
+    return code;
 }
 
 template <typename KIND>
 cudaError_t compare_rows(const struct plan &plan, const struct mm_product *product,
                          enum mm_arithmetic arithmetic, uint64_t seed, size_t first_row,
                          const typename KIND::number *sums, struct mm_lane *lane) {
-    struct rows<typename KIND::number> rows = {
-        sums + plan.c_sums, sums, plan.c_cut.parts, plan.a_cut.parts, plan.c.lines
-    };
+    struct rows<typename KIND::number> rows = {};
+    rows.c = sums + plan.c.first;
+    rows.a = sums + plan.a.first;
+    rows.addend = plan.addend.x.lines > 0 ? sums + plan.addend.first : NULL;
+    rows.bias = plan.bias.x.lines > 0 ? sums + plan.bias.first : NULL;
+    rows.c_parts = plan.c.cut.parts;
+    rows.a_parts = plan.a.cut.parts;
+    rows.count = plan.c.x.lines;
     struct mm_verify_bounds bounds = mm_verify_bounds_of(product, arithmetic);
     void *arguments[] = {&rows, &bounds, &seed, &first_row, &lane->verification};
     return cudaLaunchKernel(reinterpret_cast<const void *>(compare<KIND>), dim3(1), dim3(COMPARING),
@@ -124,12 +147,12 @@ cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmet
     using kind = typename kind_of<typename element<DTYPE>::sum>::type;
     typename kind::number *sums = static_cast<typename kind::number *>(memory);
     struct plan plan = plan_of(product, kind::SUMS);
-    const typename kind::of_a b_by_x = {sums + plan.b_sums, plan.b.lines};
-    cudaError_t code = sum_b<DTYPE, kind>(plan, seed, sums + plan.b_sums, lane->stream);
+    const typename kind::of_a b_by_x = {sums + plan.b.first, plan.b.x.lines};
+    cudaError_t code = sum_b<DTYPE, kind>(plan.b, seed, sums, lane->stream);
     if (code == cudaSuccess)
-        code = sum<DTYPE, kind>(plan.a, b_by_x, plan.a_cut, sums, lane->stream);
+        code = sum<DTYPE, kind>(plan.a, b_by_x, sums, lane->stream);
     if (code == cudaSuccess)
-        code = sum_c<DTYPE, kind>(plan, product->c.dtype, seed, sums + plan.c_sums, lane->stream);
+        code = sum_c<DTYPE, kind>(plan, product->c.dtype, seed, sums, lane->stream);
     return code == cudaSuccess ? compare_rows<kind>(plan, product, arithmetic, seed, first_row, sums, lane)
                                : code;
 }

@@ -1,5 +1,5 @@
 /* A backend is a kind of device, with a table of variants and a table of functions. `cpu` is always built in,
- * and `cuda` is optional. Backends know jobs (gpu/queue/job.h), but not the queue, HTTP or JSON. */
+ * `cuda` is optional. Backends know jobs (gpu/queue/job.h), but not the queue, HTTP or JSON. */
 #pragma once
 
 #include "gpu/lab/access.h"
@@ -13,29 +13,29 @@ __BEGIN_DECLS
 
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
-/* An open device. The backend embeds this as the first member of its own struct. Only `failed`,
- * `stored_bytes`, `peer_bytes` and `forecast` change while the device is open. A number that does not apply
- * is 0, and a text that does not apply is "". */
+/* An open device. The backend embeds this as the first member of its own struct. While the device is open,
+ * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A number that does not apply is 0, a
+ * text is "". */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;      /* index among the backend's devices */
     unsigned number;     /* index among all open devices; set by the engine */
-    unsigned lane_count; /* at least 1; each lane runs one job, or jobs that share a launch */
+    unsigned lane_count; /* at least 1; a lane runs one job at a time, or jobs that share a launch */
     char name[128];
     char driver[32];             /* newest CUDA version that the driver supports, as "13.0" */
-    unsigned compute_capability; /* 10·major + minor, so 90 for 9.0 */
+    unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;
-    size_t l2_bytes;                   /* size of the cache that all multiprocessors share */
-    size_t shared_bytes_per_block_max; /* most shared memory that a block can have */
+    size_t l2_bytes; /* size of the L2 cache, which all multiprocessors share */
+    size_t shared_bytes_per_block_max;
 
-    /* Width of each of the 32 banks of shared memory. Byte b is in bank b / width mod 32. */
+    /* The width of one of the 32 banks of shared memory. Byte b is in bank (b / width) mod 32. */
     unsigned shared_bank_bytes;
 
-    size_t stored_bytes; /* stored matrices that are only here; __atomic access only */
+    size_t stored_bytes; /* bytes of stored matrices that are only here; __atomic access only */
     int failed;          /* not 0 if the device no longer works; __atomic access only */
 
-    /* Bytes of stored matrices that were copied from other devices so far; __atomic access only. */
+    /* Bytes of stored matrices that this device copied from other devices; __atomic access only. */
     uint64_t peer_bytes;
 
     struct mm_forecast forecast;
@@ -48,59 +48,59 @@ struct mm_backend {
     const struct mm_variant *variants;
     size_t variant_count;
 
-    /* The compiler's report about the kernels, or NULL. The last row has compute capability 0. */
+    /* A table of the compiler's report about the kernels, or NULL. The last row has compute capability 0. */
     const struct mm_compiled *compiled;
 
     /* Whether the devices use the host's cores and memory. */
     bool is_host;
 
-    /* Counts the devices. If there are none, MM_NOT_READY with the reason ("no NVIDIA driver"). */
+    /* Counts the devices. MM_NOT_READY with the reason ("no NVIDIA driver") if there is no device. */
     enum mm_status (*count)(unsigned *count, struct mm_error *error);
 
-    /* Opens one device, which the caller owns until close. *device is untouched on failure. One thread at a
-     * time uses an open device, unless a function's comment says otherwise. If the backend has no is_over,
-     * each lane has its own thread, which calls begin and end. */
+    /* Opens one device, which the caller owns until close. *device is untouched on failure. Only one thread
+     * at a time uses an open device, unless a function's comment says otherwise. But if the backend has no
+     * is_over, each lane has its own thread, which calls begin and end. */
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
-    /* Uploads, launches and downloads `count` jobs by their plans in a free lane (0 … lane_count − 1), or
-     * enqueues this work and returns. Each job has a plan, m and n are not 0, and job->work.error is MM_OK.
-     * Several jobs, at most MM_BATCH_MAX, must have equal batch keys. If a job cannot start, sets its error
-     * and releases what was acquired for it; the other jobs may still start. After MM_NO_DEVICE_MEMORY, the
-     * worker tries the job again, alone, when all lanes are free. */
+    /* Runs `count` jobs by their plans in a free lane, or enqueues the jobs and returns. `lane` is less than
+     * lane_count. Each job has a plan, its m and n are not 0, and its work.error is MM_OK. If count is more
+     * than 1, at most MM_BATCH_MAX, all jobs have equal batch keys. If a job cannot start, sets the job's
+     * error and releases what was acquired for the job. Other jobs can still start. After
+     * MM_NO_DEVICE_MEMORY, the worker tries the job again, alone, when all lanes are free. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Waits for the jobs in the lane, and sets their errors, spans and `batched`. Jobs that share a launch
-     * get the spans of the whole launch. A check (job->verify) is complete when this returns, and counts in
-     * no span. begin and end add to the bytes copied. Elements of C's storage outside its m×n stay unchanged.
+    /* Waits for the jobs in the lane, and sets each job's error and outcome. Jobs that share a launch get the
+     * spans of the whole launch. No span includes a check (job->verify). Memory between the rows of C stays
+     * unchanged.
      *
-     * A host device may compute only one part of the product (job->progress), and then sets job->more. The
+     * A host device can compute only a part of the product (job->progress), and then sets job->more. The
      * worker calls begin and end again, in any lane, unless the job was cancelled. The spans are sums over
      * all parts. A GPU divides a long product itself, and fails with MM_STOPPING if the job is cancelled. */
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether the jobs in the lane are complete, so end returns at once. One thread uses all lanes. NULL if
+    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. NULL if
      * the device cannot tell; then each lane has its own thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
-    /* Completes a plan in which device, variant and is_frugal are set. MM_UNSUPPORTED if the variant does not
-     * support the shape. Any thread. NULL if such a plan is already complete. */
+    /* Completes a plan, of which the caller has set `device`, `variant` and is_frugal. MM_UNSUPPORTED if the
+     * variant does not support the shape. Any thread. NULL if such a plan needs no other members. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
-    /* Sets work.is_exclusive and work.batch_key of a job that has a plan. Its product is not empty. Any
+    /* Sets work.is_exclusive and work.batch_key of a job that has a plan. The job's C is not empty. Any
      * thread. NULL if no job is exclusive and no jobs share a launch. */
     void (*schedule)(struct mm_job *job);
 
-    /* Functions that lock host pages for all devices of the backend. NULL if the backend copies nothing. */
+    /* Functions that lock host pages for all devices. NULL if the backend does not copy matrices. */
     const struct mm_page_locking *page_locking;
 
     /* Returns the free bytes of the device's memory at this moment. Any thread. */
     size_t (*memory_free)(const struct mm_device *device);
 
     /* Acquires device memory for a stored matrix that will be only on this device. The caller owns *copy, and
-     * releases it or passes it to the store. MM_STORE_FULL if such matrices would exceed
-     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if the backend's
-     * stored matrices are in host memory. */
+     * releases *copy or passes it to the store. MM_STORE_FULL if such matrices would exceed
+     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if matrices are
+     * stored in host memory. */
     enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error);
 
@@ -109,9 +109,9 @@ struct mm_backend {
     enum mm_status (*attributes)(struct mm_device *device, const struct mm_plan *plan,
                                  struct mm_attributes *attributes, struct mm_error *error);
 
-    /* Device memory for tests and benchmarks, from the pool that jobs use, aligned to 256 bytes. If `acquire`
-     * fails with MM_NO_DEVICE_MEMORY, *error has the needed and the free bytes. `release` allows NULL.
-     * `upload` and `download` copy between host and device, and wait. */
+    /* Functions for tests and benchmarks. `acquire` acquires device memory, aligned to 256 bytes. If it fails
+     * with MM_NO_DEVICE_MEMORY, *error has the needed bytes and the free bytes. `release` allows NULL.
+     * `upload` and `download` wait until the copy is complete. */
     enum mm_status (*acquire)(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error);
     void (*release)(struct mm_device *device, void *memory);
     enum mm_status (*upload)(struct mm_device *device, void *to_device, const void *from_host, size_t bytes,
@@ -119,28 +119,27 @@ struct mm_backend {
     enum mm_status (*download)(struct mm_device *device, void *to_host, const void *from_device, size_t bytes,
                                struct mm_error *error);
 
-    /* Fills device memory with the first `count` elements of the random stream of this seed
-     * (gpu/matrix/random.h), and waits. */
+    /* Writes the first `count` random elements of this seed (gpu/matrix/random.h), and waits. */
     enum mm_status (*fill)(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error);
 
-    /* Runs a product once by its plan, on matrices in device memory, and waits. *kernel_ns is the kernel's
-     * time by the device's clock. kernel_ns may be NULL. Any thread may call this for a host device. */
+    /* Runs a product once by its plan, on matrices in device memory, and waits. Sets *kernel_ns to the
+     * kernel's time by the device's clock. kernel_ns may be NULL. Any thread for a host device. */
     enum mm_status (*measure)(struct mm_device *device, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 
-    /* Times each of `count` accesses by one warp that is alone on the device; count may be 0. If speed is not
-     * NULL, also measures the speed of the device's memories. All this takes about ten milliseconds. Speeds
-     * and global accesses need device memory: four to eight times the L2 cache, and at least 64 MiB.
-     * MM_NO_DEVICE_MEMORY if that is not free. On failure *speed and *times are undefined. NULL if the
-     * devices have no banked shared memory. */
+    /* Times each of `count` accesses by one warp that is alone on the device. If `speed` is not NULL, also
+     * measures the speed of the device's memories. This takes about ten milliseconds. To measure speeds or
+     * global accesses, needs device memory of four to eight times the L2 cache, and at least 64 MiB.
+     * MM_NO_DEVICE_MEMORY if that much is not free. On failure *speed and *times are undefined. NULL if the
+     * devices have no shared memory with banks. */
     enum mm_status (*probe)(struct mm_device *device, const struct mm_access *accesses, size_t count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error);
 };
 
-/* Plans one job, runs it in lane 0, and waits. The caller has set the members that struct mm_job marks as the
- * owner's. Returns job->work.error.status. Only the thread that uses the device calls this. */
+/* Plans one job, runs it in lane 0, and waits. The caller has set the members that a job's owner sets.
+ * Returns job->work.error.status. Only the thread that uses the device calls this. */
 enum mm_status mm_device_run(struct mm_device *device, struct mm_job *job);
 
 /* Returns how many threads use the device. */
@@ -152,8 +151,7 @@ static inline bool mm_device_has_failed(const struct mm_device *device) {
     return __atomic_load_n(&device->failed, __ATOMIC_RELAXED) != 0;
 }
 
-/* Returns the limit for stored matrices that are only on this device: a quarter of its memory. Copies of
- * other stored matrices must also fit into this limit. */
+/* Returns the limit for the bytes of stored matrices on this device: a quarter of the device's memory. */
 static inline size_t mm_device_stored_bytes_max(const struct mm_device *device) {
     return device->memory_bytes / 4;
 }
@@ -163,14 +161,14 @@ static inline size_t mm_device_stored_bytes(const struct mm_device *device) {
     return __atomic_load_n(&device->stored_bytes, __ATOMIC_RELAXED);
 }
 
-/* Returns the backends that were built in, the preferred one first. NULL ends the list. Any thread. */
+/* Returns the backends that were built in. The preferred backend is first. NULL ends the list. Any thread. */
 const struct mm_backend *const *mm_backends(void);
 extern const struct mm_backend mm_cpu_backend;
 
-/* In a build without CUDA, this has only a name, variants to describe, and a `count` that fails. */
+/* The CUDA backend. In a build without CUDA, it can describe its variants, but `count` fails. */
 extern const struct mm_backend mm_cuda_backend;
 
-/* Returns all backends, even if they were not built in. NULL ends the list. Any thread. */
+/* Returns all backends, including those that were not built in. NULL ends the list. Any thread. */
 enum { MM_BACKENDS_MAX = 2 }; /* length of mm_backends_known */
 const struct mm_backend *const *mm_backends_known(void);
 

@@ -35,7 +35,7 @@ static bool is_chosen(const struct mm_engine_options *options, unsigned device_i
     return false;
 }
 
-/* Fails if the options name a GPU that does not exist, even with the backend "auto". */
+/* Fails if the options name a GPU that does not exist. This is an error even with the backend "auto". */
 static enum mm_status check_devices(const struct mm_engine_options *options, unsigned count,
                                     struct mm_error *error) {
     for (size_t index = 0; options->devices != NULL && index < options->device_count; index++)
@@ -67,7 +67,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens the working devices of one backend, and notes why others did not open. */
+/* Opens the devices of one backend that work. Records why other devices did not open. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -91,7 +91,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds a backend's offer with the devices from index `before` on. If there are none, `error` says why. */
+/* Adds a backend's offer, with the devices from index `before` on. If none is open, `error` says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -239,7 +239,7 @@ enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t byt
         const enum mm_status acquired = best->backend->acquire_copy(best, bytes, copy, &failure);
         if (acquired == MM_OK)
             return MM_OK;
-        if (status == MM_OK) { /* report the failure of the first device */
+        if (status == MM_OK) { /* the failure of the first device is returned */
             status = acquired;
             *error = failure;
         }
@@ -261,7 +261,7 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     return engine->devices[0]->backend;
 }
 
-/* Returns the backend of this name if one of its devices is open, otherwise NULL. */
+/* Returns the backend of this name, or NULL if the backend has no open device. */
 static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
     if (strcmp(name, "auto") == 0)
         return mm_engine_backend(engine);
@@ -348,7 +348,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the memory that a small request can use for generated operands, C and workspace. */
+/* Limits the device memory that a tiny request can use, by generated operands, C or workspace. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

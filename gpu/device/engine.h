@@ -1,5 +1,5 @@
-/* The engine: the open devices, their queue, and the names by which clients choose a backend and a variant. A
- * program needs no other part of gpu/ to multiply. */
+/* The engine: the open devices and their queue. It also finds the backend and the variant that a client
+ * names. To multiply matrices, a program includes only this header of gpu/. */
 #pragma once
 
 #include "gpu/queue/queue.h"
@@ -8,18 +8,18 @@
 struct mm_engine;
 
 struct mm_engine_options {
-    const char *backend;     /* a name; "auto" means the CPU, and CUDA if it works */
-    const unsigned *devices; /* indices of CUDA devices to use; NULL for all */
+    const char *backend;     /* "cpu", "cuda", or "auto" for the CPU, and also CUDA if CUDA works */
+    const unsigned *devices; /* indices of the CUDA devices to use; NULL for all devices */
     size_t device_count;
-    unsigned host_jobs; /* most products at a time on the CPU; 0 for one per core */
+    unsigned host_jobs; /* most products at a time on the CPU; 0 for the number of cores */
     struct mm_queue_limits queue;
     struct mm_watch_limits watch;
 
-    /* The most device memory of a product for generated operands, C and workspace. 0 for an eighth of the
-     * device's memory. Does not apply if both operands come with the request and C is not stored. */
+    /* The most device memory that a product may use for generated operands, C and workspace. 0 for an eighth
+     * of the device's memory. Does not apply if both operands come with the request and C is not stored. */
     size_t device_bytes_max;
 
-    /* The most kernel time of a product in milliseconds, by measured rates; 0 for no limit. */
+    /* The longest kernel time that is allowed for a product, by measured rates; 0 for no limit. */
     uint64_t kernel_ms_max;
 };
 
@@ -32,49 +32,50 @@ struct mm_offer {
     char missing[MM_MISSING_MAX + 1]; /* why no device is open; "" if one is open */
 };
 
-/* Opens the devices, and runs the self-test of each (gpu/queue/self_test.h). MM_NOT_READY with the reason if
- * no device works. MM_UNSUPPORTED if one of options->devices does not exist. MM_INTERNAL if memory or threads
- * run out. *engine is untouched on failure. With "auto", a CUDA device that fails is not used, and
- * mm_engine_note says why. The caller owns *engine. error may be NULL. */
+/* Opens the devices, and runs the self-test of each device (gpu/queue/self_test.h). The caller owns *engine.
+ * With "auto", a CUDA device that fails is not used, and mm_engine_note says why. MM_NOT_READY with the
+ * reason if no device works. MM_UNSUPPORTED if one of options->devices does not exist. MM_INTERNAL if memory
+ * or threads run out. *engine is untouched on failure. error may be NULL. */
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error);
 
 /* Closes the queue (mm_queue_close) and the devices, and frees the engine. NULL is allowed. */
 void mm_engine_close(struct mm_engine *engine);
 
-/* Returns why devices were not opened ("cuda: no NVIDIA driver"), or "". Valid until close. */
+/* Returns why devices were not opened ("cuda: no NVIDIA driver"), or "". The text is valid until close. */
 const char *mm_engine_note(const struct mm_engine *engine);
 
-/* Returns the functions that lock pages for copying, or NULL if no device copies. Any thread. */
+/* Returns the functions that lock host pages, or NULL if no device copies matrices. Any thread. */
 const struct mm_page_locking *mm_engine_page_locking(const struct mm_engine *engine);
 
-/* Returns the queue of all devices. The engine owns it; valid until close. Any thread. */
+/* Returns the queue of all devices. The engine owns the queue. Any thread. */
 struct mm_queue *mm_engine_queue(struct mm_engine *engine);
 
-/* Returns the open devices. Devices of the preferred backend come first. Valid until close. Any thread. */
+/* Returns the open devices, first those of the preferred backend. Valid until close. Any thread. */
 struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_t *count);
 
-/* Returns all backends that the program knows, even if no device is open. Valid until close. Any thread. */
+/* Returns all backends that the program knows, even if they have no open device. Valid until close. Any
+ * thread. */
 const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *count);
 
-/* Returns the backend that "auto" means in a request: the preferred backend with a working device. If no
- * device works, returns the preferred backend. Any thread. */
+/* Returns the backend that "auto" means in a request: of the backends with a working device, the preferred
+ * backend. If no device works, returns the preferred backend of all. Any thread. */
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 
-/* Whether a backend has lost all its devices, so the process must be restarted. Any thread. */
+/* Whether all devices of some backend have failed, so the process must be restarted. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
-/* Returns the sum of mm_device_stored_bytes_max over the working devices that can store matrices. If it is 0,
- * stored matrices are in host memory. Any thread. */
+/* Returns the sum of mm_device_stored_bytes_max over all devices that work and can store matrices. Returns 0
+ * if matrices are stored in host memory. Any thread. */
 size_t mm_engine_stored_bytes_max(const struct mm_engine *engine);
 
-/* Acquires device memory for a stored matrix. Tries the device with the most free bytes first, and then the
- * others. If all fail, returns the status and *error of the first. If no device can store matrices, returns
- * MM_OK with *copy NULL, and the matrix must be in host memory. Any thread. */
+/* Acquires device memory for a stored matrix. First tries the device with the most free bytes, and then the
+ * other devices. If all devices fail, returns the first device's status and *error. If no device can store
+ * matrices, sets *copy to NULL and returns MM_OK. Then the matrix must be in host memory. Any thread. */
 enum mm_status mm_engine_acquire_copy(const struct mm_engine *engine, size_t bytes,
                                       struct mm_device_copy **copy, struct mm_error *error);
 
-/* Calls mm_watch_look (gpu/queue/watch.h) for all devices, and returns its status and *error. One thread
+/* Calls mm_watch_look (gpu/queue/watch.h), and returns the status and *error of that function. One thread
  * calls this several times a second, until shutdown begins. */
 enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error);
 
@@ -82,17 +83,17 @@ enum mm_status mm_engine_watch(struct mm_engine *engine, struct mm_error *error)
 struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 
 /* Sets job->work.backend and job->variant by the names that a client wrote. `backend` may be "auto".
- * MM_UNSUPPORTED, with a list of the choices, if the backend is unknown or has no open device. MM_UNSUPPORTED
- * also if the variant is unknown, runs on no device, or does not support the operands' type. MM_BAD_REQUEST
- * if the variant does not offer the product's tile. Any thread. */
+ * MM_UNSUPPORTED with a list of the choices if the backend is unknown or has no open device, or if the
+ * variant is unknown, runs on no device, or does not support the operands' type. MM_BAD_REQUEST if the
+ * variant does not offer the product's tile. Any thread. */
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
-/* Returns a known backend of this name that has no open device, or NULL. The backend's variants can be
+/* Returns the backend of this name if it has no open device, or NULL. The variants of such a backend can be
  * described, but not run. Any thread. */
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
 
 /* Checks whether a device can run job->product by job->variant within kernel_ms_max and device_bytes_max. If
- * not, MM_TOO_LARGE with the variant and the limit. The matrices need no data. Takes no lock. Any thread. */
+ * not, returns MM_TOO_LARGE with the variant and the limit. The matrices need no data. Any thread. */
 enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
                                struct mm_error *error);

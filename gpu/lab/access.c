@@ -10,14 +10,14 @@
 MM_DEFINE_NAMES(mm_memory_name, mm_memory, MM_MEMORY_COUNT, MM_MEMORY_TABLE)
 MM_DEFINE_NAMES(mm_pattern_name, mm_pattern, MM_PATTERN_COUNT, MM_PATTERN_TABLE)
 
-/* Returns the word of a lane before padding. */
+/* Returns the index of the word that a lane accesses, before padding. */
 static unsigned word_of(const struct mm_access *access, unsigned lane) {
     switch (access->pattern) {
     case MM_PATTERN_LINEAR:
         return lane;
     case MM_PATTERN_PERMUTED:
-        /* 7 and 16 have no common factor, so the 16 lanes of a half-warp read 16 different words. Each
-         * half-warp keeps its own 16 words, because two words of 8 bytes from different halves can be in one
+        /* 7 and 16 have no common factor, so the 16 lanes of a half-warp read 16 different words. The shuffle
+         * stays within a half-warp, because a word of 8 bytes of the other half-warp can be in the same
          * bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
@@ -62,7 +62,7 @@ static unsigned add(uint32_t *set, unsigned count, uint32_t value) {
     return count + 1;
 }
 
-/* Adds the cost of a transaction. A lane accesses several words if its access is wider than a bank. */
+/* Adds the cost of one transaction. If an access is wider than a bank, a lane accesses several words. */
 static void serve(const uint32_t *offsets, unsigned first, unsigned lanes, unsigned words_of_lane,
                   unsigned bank_bytes, struct mm_bank_cost *cost) {
     uint32_t words[MM_WARP_LANES + 1];

@@ -20,13 +20,13 @@ __BEGIN_DECLS
 
 enum { MM_WARP_LANES = 32, MM_BANK_COUNT = 32, MM_SECTOR_BYTES = 32, MM_STRIDE_MAX = 32, MM_SHIFT_MAX = 31 };
 
-/* The largest word index in MM_PATTERN_OFFSETS: the last word of a tile of 32 rows of 64 words. */
+/* The largest word index of MM_PATTERN_OFFSETS, which allows a tile of 32 rows of 64 words. */
 enum { MM_OFFSET_MAX = 2047 };
 
 /* The most bytes of shared memory that an access can span: words of 8 bytes with padding. */
 enum { MM_ACCESS_BYTES_MAX = (MM_OFFSET_MAX + MM_OFFSET_MAX / MM_BANK_COUNT + 1) * 8 };
 
-/* The word or offset of a lane that accesses nothing. */
+/* A lane with this word or offset accesses nothing. */
 #define MM_LANE_INACTIVE UINT32_MAX
 
 /* One row for each memory: constant, name in the API. */
@@ -54,14 +54,14 @@ const char *mm_pattern_name(enum mm_pattern pattern);
 struct mm_access {
     enum mm_memory memory;
     enum mm_pattern pattern;
-    /* For MM_PATTERN_STRIDE, words from one lane to the next, 1 to MM_STRIDE_MAX. Otherwise 0. */
+    /* For MM_PATTERN_STRIDE, words from one lane to the next: 1 to MM_STRIDE_MAX. Otherwise 0. */
     unsigned stride;
     unsigned word_bytes; /* bytes that each lane accesses: 4 or 8 */
     bool padded;         /* one word is unused after every 32 words */
-    /* For MM_PATTERN_OFFSETS, only in shared memory. Each word is at most MM_OFFSET_MAX, or
-     * MM_LANE_INACTIVE. */
+    /* The word of each lane: at most MM_OFFSET_MAX, or MM_LANE_INACTIVE. Only for MM_PATTERN_OFFSETS, which
+     * is only for shared memory. */
     uint32_t words[MM_WARP_LANES];
-    /* Added to the word of each lane before padding, 0 to MM_SHIFT_MAX. 0 for MM_PATTERN_OFFSETS. */
+    /* Words by which all lanes are shifted before padding: 0 to MM_SHIFT_MAX. 0 for MM_PATTERN_OFFSETS. */
     unsigned shift;
 };
 
@@ -78,7 +78,7 @@ void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_
  * lane accesses the same words as a neighbour. The neighbour must be lane i^1 for every lane i, or lane i^2
  * for every lane i. */
 struct mm_bank_cost {
-    unsigned degree; /* most words of one bank in one transaction; 1: no conflict */
+    unsigned degree; /* most words that one bank serves in one transaction; 1: no conflict */
     unsigned passes; /* sum of the degrees of all transactions */
     unsigned transactions;
     /* Bit i is set if lane i accesses a bank that serves several words in one transaction. */
@@ -98,8 +98,8 @@ struct mm_bank_cost mm_banks_predict(const uint32_t offsets[MM_WARP_LANES], unsi
 /* The cost of an access to global memory, which moves whole sectors. */
 struct mm_sector_cost {
     unsigned sectors;     /* sectors with a byte of the access */
-    unsigned bytes_used;  /* bytes of the accessed words, each word counted once */
-    unsigned bytes_moved; /* bytes of these sectors */
+    unsigned bytes_used;  /* bytes that lanes access; bytes that several lanes access count once */
+    unsigned bytes_moved; /* bytes of all accessed sectors */
 };
 
 /* Returns the cost of accessing word_bytes (1 to 32) at each offset. Offset 0 is the beginning of a sector.
@@ -113,10 +113,10 @@ struct mm_access_time {
 };
 
 struct mm_memory_speed {
-    double shared_latency_cycles;   /* shared memory, linear, words of 4 bytes */
+    double shared_latency_cycles;   /* shared memory, pattern linear, words of 4 bytes */
     double cache_latency_cycles;    /* global memory in the L2 cache */
     double global_latency_cycles;   /* global memory outside the L2 cache */
-    double shared_bytes_per_second; /* all multiprocessors together, linear */
+    double shared_bytes_per_second; /* all multiprocessors together, pattern linear */
     double global_bytes_per_second; /* all multiprocessors together, outside the L2 cache */
 };
 

@@ -270,8 +270,8 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Returns how often elements of an operand (rows × depth) are loaded. Each strip of C, `tile` wide, loads
- * the whole operand. */
+/* Returns how many elements of an operand (rows × depth) are loaded. C is divided into strips, `tile` wide,
+ * and each strip loads the whole operand. */
 static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
     return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
 }

@@ -1,9 +1,10 @@
-/* A benchmark times variants on one shape, with random matrices or with operands of the request. It runs as
- * one task of the queue for each backend (gpu/queue/task.h), one after the other.
+/* A benchmark times variants on one shape, with random matrices or with operands of the request. Each backend
+ * runs its variants as one task of the queue (gpu/queue/task.h). One task ends before the next begins.
  *
- * The rows of a backend run in turn (A B C A B C). They rotate over sets of operands, which together exceed
- * three times the L2 cache. The first run of a row overwrites a poisoned C, and all of C is then checked.
- * This run and a few more are warm-ups and do not count.
+ * A row has the results of one variant. The rows of a backend run in turn (A B C A B C). Each run uses the
+ * next set of matrices. On a GPU, all sets exceed three times the L2 cache. Before the first run of a row, C
+ * is filled with wrong values, and after this run all of C is checked. The first run and a few more are
+ * warm-ups, and do not count.
  *
  * The caller owns a benchmark from open to close, and one thread at a time may use it. While a task is in
  * the queue, the queue owns the benchmark, and the caller calls none of these functions. Pointers are not
@@ -39,7 +40,7 @@ struct mm_benchmark_request {
     struct mm_epilogue epilogue;
     uint64_t repeats; /* most runs of a row, without warm-ups */
     uint64_t row_ns;  /* a row starts no run after this time; 0: MM_BENCHMARK_ROW_NS */
-    /* If a run would take longer by the rates of the device, the row fails. 0 if there is no limit. */
+    /* If a run is forecast to take longer (gpu/plan/forecast.h), the row fails. 0 if there is no limit. */
     uint64_t kernel_ms_max;
 
     /* Sources of the operands. If A's kind is MM_SOURCE_HOST, the matrices are random, and all kinds are
@@ -62,11 +63,11 @@ struct mm_benchmark_limits {
     uint64_t run_flops_max; /* operations of one run */
 };
 
-/* Returns MM_TOO_LARGE with the limit if the matrices exceed it. Ignores the subjects. error may be NULL. */
+/* Returns MM_TOO_LARGE if matrices or repeats exceed a limit. Ignores the subjects. error may be NULL. */
 enum mm_status mm_benchmark_check_size(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
 
-/* Returns MM_TOO_LARGE with the limit if the operations of all runs exceed it. Models have no runs. error
+/* Returns MM_TOO_LARGE if the operations of one run or of all runs exceed a limit. Models have no runs. error
  * may be NULL. */
 enum mm_status mm_benchmark_check_work(const struct mm_benchmark_request *request,
                                        const struct mm_benchmark_limits *limits, struct mm_error *error);
@@ -76,9 +77,9 @@ struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no results */
     const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
     const struct mm_device *device; /* NULL if no device started the task */
-    size_t set_count;               /* number of sets over which the runs rotated */
-    unsigned repeats;               /* number of runs without warm-ups */
-    double min_ns;                  /* kernel times, without warm-ups */
+    size_t set_count;               /* number of sets that the runs used in turn */
+    unsigned repeats;               /* number of runs that count */
+    double min_ns;                  /* kernel time of the runs that count */
     double median_ns;
     double max_ns;
 
@@ -93,34 +94,34 @@ struct mm_benchmark_row {
      * row could be checked. For a transposition this is the fraction of wrong elements. */
     double max_error;
 
-    /* The rate divided by the rate of `blas` on this backend, or for a transposition by the rate of a plain
-     * copy on this device. 0 if there is none. */
+    /* The rate relative to a yardstick on this backend: `blas` for a product, a plain copy for a
+     * transposition. 0 if the yardstick has no rate. */
     double of_yardstick;
 };
 
 struct mm_benchmark;
 
-/* Makes a benchmark of a request that was checked. On the host all of its memory together is at most
- * memory_bytes_max, unless one set of matrices needs more. Returns NULL if memory runs out. */
+/* Makes a benchmark. The caller has checked the request. The benchmark uses at most memory_bytes_max of host
+ * memory, unless one set of matrices needs more. Returns NULL if memory runs out. */
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max);
 
 /* Frees the benchmark, which may be NULL. */
 void mm_benchmark_close(struct mm_benchmark *benchmark);
 
-/* Returns the most host memory that the benchmark will use, with the sets of host backends. */
+/* Returns the most host memory that the benchmark will use. This includes the sets of host backends. */
 size_t mm_benchmark_host_bytes(const struct mm_benchmark *benchmark);
 
 /* Makes the task that measures the next backend. Sets all members except deadline_ns, done and owner.
  * Returns false, with the task untouched, if all backends were measured. */
 bool mm_benchmark_next_task(struct mm_benchmark *benchmark, struct mm_task *task);
 
-/* Sets the error of the rows of the last task that have none. Call this if the task was rejected or ended
- * early. */
+/* Sets the error of each row of the last task, unless the row already has an error. Call this if the task was
+ * rejected or ended early. */
 void mm_benchmark_fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error);
 
 /* Return the request and the rows, valid until close. Row i belongs to subject i, and is complete when the
- * task of its backend ends. A transposition has one more row, for a plain copy on the last device. That copy
- * is not checked. */
+ * task of the subject's backend ends. A transposition has one more row, for an unchecked plain copy on the
+ * last device. */
 const struct mm_benchmark_request *mm_benchmark_request(const struct mm_benchmark *benchmark);
 const struct mm_benchmark_row *mm_benchmark_rows(const struct mm_benchmark *benchmark);
 
@@ -130,9 +131,9 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 /* Returns the plan of a row that ran. The benchmark owns the plan. */
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
-/* Returns the predicted memory traffic of one run of a row. Variants of the host have no model, so only
- * their loads are known. All figures are unknown for other variants without a model, for libraries, and for
- * a row with an error. */
+/* Returns the predicted memory traffic of one run of a row. For variants of the host only the loads are
+ * known, because these variants have no model. No figure is known for a library, for other variants without a
+ * model, and for a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 
 /* Returns operations for each byte of global memory; 0 for a transposition, or if the bytes are not known. */

@@ -119,8 +119,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* A single NaN makes the whole projection NaN, and the residual of its row infinite. Types without NaN get
- * random bits. Transpositions get them too, because the elements of A may be NaN. */
+/* Fills C with NaN, because the check finds a single NaN. Uses random bits if the type has no NaN, and for a
+ * transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -180,7 +180,7 @@ static size_t count_misplaced_of_type(const struct mm_product *product, const ch
     return count;
 }
 
-/* Sets max_error to the largest error of the sample, or to NAN if zeros would also be within the bound. */
+/* Sets max_error to the largest error of the sample, or to NAN if a C of zeros would also pass. */
 static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_benchmark_row *row) {
     const struct mm_sample *sample = &benchmark->sample;

@@ -10,12 +10,12 @@
  * than a slice. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
-/* A run that takes longer than this counts even as a warm-up, because it may be the only run. */
+/* A warm-up that takes longer than this counts as a run, because there may be time for only one run. */
 #define SLOW_NS UINT64_C(1000000000)
 
-/* Returns the number of sets; 0 if one set does not fit. The sets exceed three times the L2 cache. They use
- * at most half of the free memory, because products run between the steps of a benchmark. On the host the
- * budget has already reserved the memory. */
+/* Returns the number of sets; 0 if one set does not fit. All sets together exceed three times the L2 cache,
+ * but use at most half of the free memory, because products run between the steps of a benchmark. On the
+ * host, the number is fixed, because the budget has already reserved the memory. */
 static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_device *device) {
     if (device->backend->is_host)
         return benchmark->host_set_count;
@@ -24,7 +24,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* The error names half of the free memory, because count_sets uses no more. */
+/* The text of the error names only half of the free memory, because count_sets uses no more. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                   struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);
@@ -142,8 +142,7 @@ static struct mm_product place(const struct mm_benchmark *benchmark, size_t set,
     return product;
 }
 
-/* Plans the runs of a row. The plain copy uses the variant `naive`, which every backend has. All
- * transpositions copy in the same way. */
+/* Plans the runs of a row. The plain copy uses the variant `naive`, which all backends have. */
 static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_device *device, size_t row,
                              const struct mm_product *product) {
     const struct mm_benchmark_request *request = &benchmark->request;
@@ -192,7 +191,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* Does a step of the row's turn. The first run uses the first set, whose expected product is known. */
+/* Does a step of row `index`. The first run uses the first set, whose product the check knows. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];

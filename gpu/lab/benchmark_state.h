@@ -17,25 +17,25 @@
 /* The seed of the stream that fills the sets. */
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
-/* Bytes of C that one step overwrites or checks. This takes well under a millisecond, but longer than the
- * latency of the copy. For the client's operands, a part consists of whole rows. */
+/* Bytes of C in a part, which one step overwrites or checks. Such a step takes well under a millisecond, but
+ * longer than the latency of a copy. If the operands are the client's, a part consists of whole rows. */
 enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 
-/* The phases of a row. The first turn of a row goes through all phases, except that the plain copy is not
- * checked. Each later turn repeats the run. */
+/* The phases of a row. In the first turn, a row goes through all phases. Only the plain copy skips the
+ * checks. In each later turn, the row runs once more. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE,    /* plans the runs */
     MM_BENCHMARK_POISON,    /* overwrites C of the first set, a part in each step */
     MM_BENCHMARK_FIRST_RUN, /* runs on the first set */
     MM_BENCHMARK_READ,      /* reads C back and checks it, a part in each step */
-    MM_BENCHMARK_REPEAT,    /* runs on all sets in turn */
+    MM_BENCHMARK_REPEAT,    /* each run uses the next set */
 };
 
 struct mm_benchmark_row_state {
     struct mm_plan plan;         /* made in the phase MM_BENCHMARK_CHOOSE */
     double *times_ns;            /* kernel times without warm-ups; has space for all repeats */
     uint64_t spent_ns;           /* time of all runs so far */
-    struct mm_progress progress; /* of the current run; zeros between runs */
+    struct mm_progress progress; /* progress of the current run; zeros between runs */
     unsigned warm_ups_left;
     enum mm_benchmark_phase phase;
     bool is_over; /* the row is complete, or belongs to another backend */
@@ -50,7 +50,7 @@ struct mm_benchmark {
     size_t set_bytes;
     size_t host_set_count; /* number of sets on a host backend */
 
-    /* One for each subject. A transposition has one more row, for the plain copy. */
+    /* One row for each subject. A transposition has one more row, for the plain copy. */
     struct mm_benchmark_row rows[MM_BENCHMARK_ROWS_MAX + 1];
     struct mm_benchmark_row_state row_states[MM_BENCHMARK_ROWS_MAX + 1];
     size_t row_count;
@@ -64,7 +64,7 @@ struct mm_benchmark {
      * verification, or sample if there is an activation. */
     struct mm_random_product operands;
     struct mm_sample sample;
-    unsigned expected_spans; /* number of spans whose elements are computed */
+    unsigned expected_spans; /* number of spans whose exact elements are known */
     struct mm_projection projection;
     struct mm_verification verification;
     uint64_t seed;        /* seed of all verifications */
@@ -73,22 +73,22 @@ struct mm_benchmark {
     void *check_memory;   /* memory of projection or verification */
     char *part;           /* buffer for a part of C */
     size_t part_bytes;
-    size_t c_bytes_done; /* bytes overwritten or read so far; 0 after the last part */
+    size_t c_bytes_done; /* bytes of C overwritten or read so far; 0 after the last part */
 
-    /* For the current backend. */
+    /* The state of the current backend. */
     const struct mm_backend *backend;
     char *memory; /* device memory of all sets; NULL before it is acquired */
     size_t set_count;
     size_t filled;                         /* elements that were filled; with `given`, bytes */
     size_t current_row;                    /* row whose turn it is */
     size_t run_count;                      /* runs so far; selects the set */
-    bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* subjects of this backend and of earlier ones */
+    bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* whether the subject's backend has got its task */
 
-    double times_ns[]; /* of all rows; other memory follows (divide_memory) */
+    double times_ns[]; /* times of all rows; the memory of the check follows (divide_memory) */
 };
 
-/* Returns the type that fills the matrices. All transpositions use float32, because its random elements are
- * seldom equal, so a misplaced element shows. */
+/* Returns the type that fills the matrices. All transpositions use float32, because random float32 numbers
+ * are seldom equal, so a misplaced element shows. */
 static inline enum mm_dtype mm_benchmark_fill_dtype(const struct mm_benchmark *benchmark) {
     return benchmark->request.op == MM_MATMUL ? benchmark->request.dtype : MM_FLOAT32;
 }
@@ -101,12 +101,12 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* --- defined in benchmark_check.c */
 
-/* Computes a part of the expected result. Returns false if all is computed. The client's operands are
- * already in host memory. */
+/* Computes a part of the expected result. Returns false if nothing was left to compute. The caller has
+ * already copied the client's operands to host memory. */
 bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark);
 
-/* Overwrites the next part of C in the first set with values that no result has. Sets
- * benchmark->c_bytes_done to 0 after the last part. */
+/* Overwrites the next part of C in the first set with wrong values. Sets benchmark->c_bytes_done to 0 after
+ * the last part. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error);
 

@@ -7,12 +7,12 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* Registers of a multiprocessor, unit of allocation, and partitions: equal on every chip of the table. */
+/* A multiprocessor's registers, their unit of allocation, and partitions. All chips have these numbers. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability, as 10·major + minor. The next two numbers are the resident warps and
- * blocks of a multiprocessor. The last four are bytes of shared memory: all of a multiprocessor, the most of
- * a block, the part that is reserved in each block, and the unit of allocation. */
+/* One row for each compute capability, as 10·major + minor. The next two numbers are the most resident warps
+ * and blocks of a multiprocessor. The last four numbers are bytes of shared memory: of a multiprocessor, the
+ * most of a block, those reserved in each block, and the unit of allocation. */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \
@@ -42,7 +42,7 @@ const unsigned *mm_occupancy_capabilities(void) {
     return capabilities;
 }
 
-/* A warp has all registers in one partition, and the warps of all blocks are distributed over the
+/* The registers of a warp are all in one partition. The warps of all blocks are distributed over the
  * partitions. */
 static unsigned blocks_by_registers(unsigned block_warps, unsigned registers_per_thread) {
     const unsigned each =

@@ -1,5 +1,5 @@
 /* Predicts the occupancy of a kernel: how many of its blocks run on a multiprocessor at a time, and which
- * resource limits them. struct mm_attributes contains the number that a device reports.
+ * resource limits them. For comparison, struct mm_attributes has the occupancy that a device reports.
  *
  * Sources: NVIDIA's CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", and
  * cuda_occupancy.h of CUDA 13. The model ignores clusters and named barriers.
@@ -33,14 +33,14 @@ struct mm_block_use {
     size_t shared_bytes;           /* static and dynamic */
 };
 
-/* Blocks that a resource allows if the kernel does not use the resource. */
+/* Number of blocks in blocks_by for a resource that the kernel does not use. */
 #define MM_OCCUPANCY_UNLIMITED UINT_MAX
 
 struct mm_occupancy {
     unsigned blocks;    /* blocks at a time; 0: none fits */
     unsigned warps;     /* warps of these blocks */
     unsigned warps_max; /* the most warps of a multiprocessor */
-    /* Blocks that each resource alone would allow. The smallest number is `blocks`. */
+    /* Blocks that each resource alone would allow. `blocks` is the smallest of these numbers. */
     unsigned blocks_by[MM_LIMITER_COUNT];
 };
 

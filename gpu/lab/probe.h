@@ -1,6 +1,6 @@
 /* A probe times memory accesses on a device, as a task of the queue (gpu/queue/task.h). The device can do
- * other work between the steps. If no device can time the accesses, their cost is only predicted, and the
- * probe never becomes a task.
+ * other work between the steps. If no device can time the accesses, the service only predicts the cost, and
+ * the probe never becomes a task.
  *
  * The caller owns a probe, which has a fixed size, and one thread at a time may use it. While its task is in
  * the queue, the queue owns the probe. */
@@ -9,8 +9,8 @@
 #include "gpu/device/backend.h"
 #include "gpu/queue/task.h"
 
-/* The most accesses of a probe. In shared memory: all patterns and strides, with words of 4 and 8 bytes,
- * with and without padding. In global memory: all strides with both words. */
+/* The most accesses of a probe. Shared memory has all patterns and strides, with words of 4 and 8 bytes, with
+ * and without padding. Global memory has all strides with words of 4 and 8 bytes. */
 enum { MM_PROBE_ACCESSES_MAX = 2 * 2 * (MM_PATTERN_OFFSETS - 1 + MM_STRIDE_MAX) + 2 * MM_STRIDE_MAX };
 _Static_assert(MM_PATTERN_OFFSETS == MM_PATTERN_COUNT - 1,
                "MM_PATTERN_OFFSETS is the last pattern, and replaces all others");
@@ -20,7 +20,7 @@ enum { MM_PROBE_STEP = 64 };
 
 struct mm_probe {
     size_t count; /* at least 1; set by the caller */
-    bool writes;  /* writes, which no device can time; set by the caller */
+    bool writes;  /* the accesses are writes, which no device can time; set by the caller */
     /* Width of the banks for predictions, 4 or 8. 0 means the width of the device. Set by the caller. */
     unsigned bank_bytes;
     struct mm_access accesses[MM_PROBE_ACCESSES_MAX]; /* set by the caller */
@@ -39,8 +39,9 @@ struct mm_task mm_probe_task(struct mm_probe *probe, const struct mm_backend *ba
  * device's width. Any thread. */
 bool mm_probe_can_time(const struct mm_probe *probe, const struct mm_device *device);
 
-/* Returns the width of the banks for predictions, 4 or 8. probe->device is set. */
+/* Returns the width of the banks for predictions, 4 or 8. Call this only after probe->device was set. */
 unsigned mm_probe_bank_bytes(const struct mm_probe *probe);
 
-/* Returns a copy, which the caller frees, or NULL if memory runs out. The probe is not in the queue. */
+/* Returns a copy, which the caller frees, or NULL if memory runs out. Call this only while the probe is not
+ * in the queue. */
 struct mm_probe *mm_probe_copy(const struct mm_probe *probe);

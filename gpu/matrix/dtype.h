@@ -1,4 +1,4 @@
-/* The element types, one row of a table for each. For C and for CUDA; any thread. */
+/* The element types, one row of a table for each. For host and device code; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ __BEGIN_DECLS
  *     type     the C type
  *     word     the unsigned type of the same size, which transpose kernels copy
  *     sum      the type of sums; integer sums wrap around modulo 2³² or 2⁶⁴, as in NumPy
- *     value    the function that converts an element to its value, which `sum` can represent exactly
+ *     value    the function that converts an element to a number, which `sum` represents exactly
  *     result   the default type of a product
  *     others   the other types of a product that a client may choose, as bits
  *     unit     the largest relative error of rounding to the type
@@ -58,7 +58,7 @@ enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 const char *mm_dtype_name(enum mm_dtype dtype);
 size_t mm_dtype_bytes(enum mm_dtype dtype);
 
-/* True for floating-point types, false for integers and bool. */
+/* Returns true for floating-point types, and false for integers and bool. */
 bool mm_dtype_is_float(enum mm_dtype dtype);
 
 /* All members are 0 for integer types. */
@@ -71,7 +71,7 @@ struct mm_precision {
 struct mm_precision mm_dtype_precision(enum mm_dtype dtype);
 
 /* Returns the type of the sums in a product of these operands: MM_FLOAT32, MM_FLOAT64, MM_INT32 or MM_INT64.
- * The integers are summed as unsigned numbers of that size. */
+ * Kernels add integers as unsigned numbers of this size. */
 enum mm_dtype mm_dtype_sum(enum mm_dtype operand);
 
 /* Returns the default type of a product of these operands. */
@@ -85,7 +85,7 @@ unsigned mm_dtype_results(enum mm_dtype operand);
 enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtypes, enum mm_dtype *dtype,
                              struct mm_error *error);
 
-/* Returns element `index` as a float64. Only an int64 above 2⁵³ is rounded. */
+/* Returns element `index` as a float64. This is exact, except for an int64 above 2⁵³. */
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index);
 
 /* Sets element `index` to the nearest number of the type, ties to even. For an integer type, `value` must be

@@ -25,15 +25,15 @@ struct mm_matrix {
 
 struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, void *data);
 
-/* Returns the bytes of rows·ld elements. The caller has checked that they do not overflow. */
+/* Returns the bytes of rows·ld elements. The caller has checked that this number does not overflow. */
 size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
 /* The limits of a request. 0 is a limit, and does not mean unlimited. */
 struct mm_limits {
     size_t dimension_max; /* rows, columns, or leading dimension */
     size_t body_bytes_max;
-    /* Host memory of a request's operands and result together. SIZE_MAX if they are not in host memory, or
-     * if their place is not known yet. */
+    /* Host memory of a request's operands and result together. SIZE_MAX if the matrices are not in host
+     * memory, or if it is not known yet where they will be. */
     size_t memory_bytes_max;
 };
 

@@ -1,5 +1,5 @@
 /* Floating-point types that C does not have: conversion to float32, and rounding from float32. Each type is a
- * struct, so arithmetic on it does not compile. For C and for CUDA. Any thread.
+ * struct, so arithmetic on it does not compile. For host and device code. Any thread.
  *
  *     type            bits of exponent, mantissa   largest     infinity
  *     float16         5, 10                        65504       yes        IEEE 754's binary16
@@ -7,7 +7,7 @@
  *     float8_e4m3fn   4, 3                         448         no         OCP's E4M3; NaN has all bits set
  *     float8_e5m2     5, 2                         57344       yes        OCP's E5M2; a float16's upper half
  *
- * Source of the last two: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
+ * Source of the float8 types: Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)", 2023. */
 #pragma once
 
 #include <stdbool.h>
@@ -78,7 +78,7 @@ MM_HOST_AND_DEVICE uint32_t mm_narrow_bits(float value, unsigned exponent, unsig
     if (magnitude > UINT32_C(0x7f800000))
         return sign | nan;
     if (magnitude < (bias + 1) << 23) {
-        /* A subnormal. The addition rounds to a multiple of the type's least number. */
+        /* The result is subnormal. The addition rounds to a multiple of the type's least number. */
         const uint32_t step = (bias + 1 + shift) << 23;
         const float sum = mm_float_of_bits(magnitude) + mm_float_of_bits(step);
         return sign | (mm_bits_of_float(sum) - step);
@@ -102,8 +102,8 @@ MM_NARROW(mm_bfloat16, uint16_t, 8, 7, true)
 MM_NARROW(mm_float8_e4m3fn, uint8_t, 4, 3, false)
 MM_NARROW(mm_float8_e5m2, uint8_t, 5, 2, true)
 
-/* Truncates a float64 to a float32, and sets the last bit if bits were lost. A caller then rounds the
- * float32 to a narrow type, which has at least two bits fewer. The result equals rounding the float64
+/* Truncates a float64 to a float32, and sets the last bit if bits were lost. The caller then rounds the
+ * float32 to a type with at least two bits fewer. This gives the same number as rounding the float64
  * directly. */
 MM_HOST_AND_DEVICE float mm_round_to_odd(double value) {
     const float nearest = (float)value;

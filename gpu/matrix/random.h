@@ -1,6 +1,6 @@
-/* Random elements of any type. Element i of a stream depends only on the stream's seed and on i. A device
- * can therefore generate a matrix in any order, and the host can compute single elements again. For C and
- * for CUDA; any thread. */
+/* Random elements of any type. Element i of a stream depends only on the stream's seed and on i. A device can
+ * therefore generate a matrix in any order, and the host can compute single elements again. For host and
+ * device code; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include "gpu/matrix/dtype.h"
 
-/* The operands of a product op(A)·op(B), m×k by k×n. Both are dense, and contain the first elements of a
+/* The operands of a product op(A)·op(B), m×k by k×n. A and B are dense, and contain the first elements of a
  * stream in memory order. A is stored as k×m if transpose_a is set, and B as n×k if transpose_b is set. */
 struct mm_random_product {
     enum mm_dtype dtype;
@@ -29,8 +29,8 @@ MM_HOST_AND_DEVICE uint64_t mm_random_skip(uint64_t seed, size_t first) {
     return seed + (uint64_t)first * MM_RANDOM_STEP;
 }
 
-/* Returns number `index` of the stream, 64 random bits, by SplitMix64. Its state after i steps needs no
- * loop. Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+/* Returns number `index` of the stream, 64 random bits, by SplitMix64, which needs no loop to reach step i.
+ * Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
 MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
     uint64_t z = seed + ((uint64_t)index + 1) * MM_RANDOM_STEP;
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -39,7 +39,7 @@ MM_HOST_AND_DEVICE uint64_t mm_random_bits(uint64_t seed, size_t index) {
 }
 
 /* Returns element `index`, uniform in (-1, 1). Elements are odd multiples of 2^-24, which float32 represents
- * exactly. They are never 0, because a factor of 0 would hide errors. */
+ * exactly. An element is never 0, because a factor of 0 would hide errors. */
 MM_HOST_AND_DEVICE float mm_random_element(uint64_t seed, size_t index) {
     const int32_t odd = (int32_t)(mm_random_bits(seed, index) >> 39) | 1; /* less than 2^25 */
     return (float)(odd - (INT32_C(1) << 24)) * 0x1p-24f;

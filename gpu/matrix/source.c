@@ -41,7 +41,7 @@ static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, siz
     }
 }
 
-/* Rows are numbered over all matrices of the stack. Each row contains at most one 1. */
+/* The rows of all matrices of the stack are numbered in sequence. Each row contains at most one 1. */
 static void make_identity(size_t rows, const struct mm_matrix *view, size_t first, size_t count) {
     const size_t element_bytes = mm_dtype_bytes(view->dtype), end = first + count;
     memset((char *)view->data + first * element_bytes, 0, count * element_bytes);

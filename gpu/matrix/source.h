@@ -19,7 +19,7 @@ enum mm_source_kind {
 struct mm_device;
 struct mm_stored;
 
-/* The source of one operand. If all members are 0, the operand is in host memory. */
+/* The source of one operand. If all members are 0, the kind is MM_SOURCE_HOST. */
 struct mm_source {
     enum mm_source_kind kind;
     uint64_t seed;            /* for MM_SOURCE_UNIFORM */
@@ -31,19 +31,19 @@ static inline bool mm_source_is_generated(const struct mm_source *source) {
     return source->kind == MM_SOURCE_UNIFORM || source->kind == MM_SOURCE_IDENTITY;
 }
 
-/* Whether the elements are not in host memory, because they are generated or only on a device. */
+/* Whether the elements must be generated or copied from a device. */
 bool mm_source_is_off_host(const struct mm_source *source);
 
 /* Returns the address of a stored operand's copy on this device. NULL if there is no copy, or if the operand
- * is not stored. The caller has a reference to the stored matrix. The thread of the device may drop the copy
- * at any time. On other threads the address is therefore only a hint. */
+ * is not stored. The caller has a reference to the stored matrix. Only the thread of the device can use the
+ * address. That thread can drop the copy at any time, so for other threads the address is only a hint. */
 void *mm_source_find(const struct mm_source *source, const struct mm_device *device);
 
 /* Returns the word for the log: "inline", "generated" or "stored". A static string. */
 const char *mm_source_word(enum mm_source_kind kind);
 
-/* Writes `count` elements, beginning with element `first`, to the memory of a dense view. The source is not
- * MM_SOURCE_HOST. Returns MM_DEVICE_FAILED if the elements were only on a device that has failed. */
+/* Writes `count` elements, beginning with element `first`, to the memory of a dense view. Do not call this
+ * for MM_SOURCE_HOST. Returns MM_DEVICE_FAILED if the elements were only on a device that has failed. */
 enum mm_status mm_source_generate(const struct mm_source *source, const struct mm_matrix *view, size_t first,
                                   size_t count, struct mm_error *error);
 

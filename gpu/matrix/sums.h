@@ -43,14 +43,15 @@ MM_HOST_AND_DEVICE void mm_store_uint64_t(enum mm_dtype dtype, void *elements, s
 #ifdef __CUDACC__
 #define MM_READ(TYPE, elements, index) (((const TYPE *)(elements))[index])
 #else
-#define X(constant, name, type, ...)                                                                         \
-    struct mm_unaligned_##type {                                                                             \
-        type element;                                                                                        \
+#define MM_UNALIGNED(TYPE)                                                                                   \
+    struct mm_unaligned_##TYPE {                                                                             \
+        TYPE element;                                                                                        \
     } __attribute__((packed, may_alias));
+#define X(constant, name, type, ...) MM_UNALIGNED(type)
 MM_DTYPE_TABLE(X)
-X(, , uint32_t)
-X(, , uint64_t)
 #undef X
+MM_UNALIGNED(uint32_t)
+MM_UNALIGNED(uint64_t)
 
 #define MM_READ(TYPE, elements, index) (((const struct mm_unaligned_##TYPE *)(elements))[index].element)
 #endif

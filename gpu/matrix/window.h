@@ -8,7 +8,7 @@
 
 __BEGIN_DECLS
 
-/* The rows × cols elements at (row, col) of each of `count` matrices. Each matrix is all_rows × all_cols. */
+/* The rows × cols elements at (row, col) of each matrix of a stack. A matrix is all_rows × all_cols. */
 struct mm_window {
     size_t count;
     size_t all_rows;

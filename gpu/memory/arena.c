@@ -1,5 +1,5 @@
-/* A new block comes from the unused end of the arena. A freed block goes to the free list of its size class.
- * With the address sanitizer, free memory is poisoned. */
+/* Blocks of one size class are kept in a free list. If the list is empty, a new block comes from the unused
+ * end of the arena. With the address sanitizer, free memory is poisoned. */
 #include "gpu/memory/arena.h"
 
 #include "gpu/mutex.h"
@@ -10,14 +10,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Size classes: 64, 128, 192, 256, and then four for each power of two: 320, 384, 448, 512, 640, … */
+/* Size classes in bytes: 64, 128, 192, 256, and then four for each power of two: 320, 384, 448, 512, … */
 enum { ALIGNMENT = 64, FINE_MAX = 256, FINE_CLASSES = FINE_MAX / ALIGNMENT, CLASSES = FINE_CLASSES + 7 * 4 };
 
 struct free_block {
     struct free_block *next;
 };
 
-/* Each list has its own cache lines, because different threads often use different lists. */
+/* Each list has its own cache lines, because several threads use different lists at the same time. */
 struct list {
     _Alignas(128) pthread_mutex_t mutex; /* guards `first` */
     struct free_block *first;
@@ -86,7 +86,6 @@ bool mm_arena_is_locked(const struct mm_arena *arena) {
     return __atomic_load_n(&arena->is_locked, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Allocates a block from the unused end of the arena. */
 static void *cut(struct mm_arena *arena, size_t bytes) {
     size_t from = __atomic_load_n(&arena->cut_bytes, __ATOMIC_RELAXED);
     do {

@@ -47,7 +47,7 @@ bool mm_budget_is_awaited(const struct mm_budget *budget) {
     return waiting(budget, MM_BUDGET_MAIN) + waiting(budget, MM_BUDGET_SMALL) > 0;
 }
 
-/* Reserves `bytes` in a part and returns true, or reserves nothing and returns false. */
+/* Reserves `bytes` in this part of the budget. Returns false if the part has too few free bytes. */
 static bool add(struct mm_budget *budget, int part, size_t bytes) {
     size_t held = reserved(budget, part);
     do {
@@ -82,7 +82,8 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more) {
     return is_small ? MM_BUDGET_SMALL : MM_BUDGET_MAIN;
 }
 
-/* Reserves `more` bytes in this part. Moves the reservation's other bytes to this part too. */
+/* Reserves `more` bytes in this part of the budget. If the reservation is in another part, moves all of its
+ * bytes to this part. */
 static bool extend_in(struct mm_reservation *reservation, int part, size_t more) {
     struct mm_budget *budget = reservation->budget;
     const size_t held = reservation->bytes;

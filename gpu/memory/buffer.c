@@ -1,7 +1,7 @@
 /* The pool of host memory. Small buffers come from an arena. Each large buffer has a block with its own
- * mapping. When a buffer is released, the pool keeps its block for later buffers. If the pool exceeds its
- * limit, it returns the block that it has kept longest to the system. The pool also keeps the part of a block
- * that a growing buffer has not reached. */
+ * mapping. A block is lent to its buffer. When the buffer is released, the pool keeps the block for a later
+ * buffer. The pool also keeps the end of a block that a growing buffer does not use yet. If the pool exceeds
+ * its limit, it first returns to the system what it has kept longest. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -16,23 +16,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Unused memory of the arena does not count in held_bytes. */
 enum { ALIGNMENT = 64, ARENA_BYTES = 16 << 20 };
 
-/* All locked blocks together may exceed their buffers by this part of the pool's limit. */
+/* Locked blocks can be larger than their buffers. All this excess is at most 1/EXCESS_PART of the limit. */
 enum { EXCESS_PART = 32 };
 
-/* The least address space for a growing buffer. */
+/* The least address space that acquire_growing tries to get. */
 enum { GROWING_MIN = 64 << 20 };
 
 struct mm_buffers {
     size_t bytes_max;
-    size_t held_bytes; /* bytes lent or kept; __atomic access only */
+    size_t held_bytes; /* lent and kept bytes, without free memory of the arena; __atomic access only */
     struct mm_arena *arena;
     const struct mm_page_locking *locking; /* NULL if pages are not locked; __atomic access only */
     pthread_mutex_t mutex;                 /* guards `kept`, its blocks and excess_bytes */
     struct mm_kept kept;
-    size_t excess_bytes; /* bytes of lent blocks that their buffers do not need */
+    size_t excess_bytes; /* sum of the lent blocks' excess_bytes */
 };
 
 struct mm_buffers *mm_buffers_open(size_t bytes_max) {
@@ -74,7 +73,7 @@ static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *bloc
     block->is_locked = false;
 }
 
-/* Returns a block to the system. The block must be in no list and must not count any more. */
+/* Returns a block to the system. The caller has removed the block from the lists and from held_bytes. */
 static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -82,7 +81,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the part that the buffer has not reached to the system. The caller holds the mutex. */
+/* Returns to the system what a block's buffer does not use. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -94,8 +93,7 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists. If a buffer has the block, drops the kept part. The caller holds the
- * mutex. */
+/* Removes a block from the lists. If it is lent, drops its kept end. The caller holds the mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -103,7 +101,7 @@ static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
         drop_rest(buffers, block);
 }
 
-/* Drops the block that was kept longest. Returns false if no block was kept before before_ns. */
+/* Drops the oldest kept memory, if it was kept before before_ns. Otherwise returns false. */
 static bool drop_oldest(struct mm_buffers *buffers, uint64_t before_ns) {
     pthread_mutex_lock(&buffers->mutex);
     struct mm_block *block = TAILQ_FIRST(&buffers->kept.all);
@@ -129,7 +127,7 @@ static void drop_excess(struct mm_buffers *buffers) {
         continue;
 }
 
-/* Counts `bytes` for a buffer. Drops kept memory if the pool exceeds its limit. */
+/* Adds the bytes of a buffer to held_bytes. Drops kept memory if the pool exceeds its limit. */
 static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
     drop_excess(buffers);
@@ -141,8 +139,8 @@ static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Allocates memory from the arena or, if the arena is full, from the C library. Pages of the C library cannot
- * be locked, so it is not used if pages must be locked. NULL if there is no memory. */
+/* Allocates memory from the arena. If the arena is full, allocates from the C library, unless pages must be
+ * locked, because pages of the C library cannot be locked. Returns NULL if there is no memory. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_acquire(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
@@ -155,7 +153,7 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* Fails with MM_BUSY if other buffers have memory that they may release. */
+/* Fails with MM_BUSY if other buffers have memory, because they will release it. Otherwise MM_INTERNAL. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
@@ -169,7 +167,7 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     if (reserved == NULL)
         return fail_memory(bytes, error);
     *reserved = (struct mm_block){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
-    if (reserved->memory == NULL) { /* if mappings ran out, kept blocks have some */
+    if (reserved->memory == NULL) { /* mappings may have run out, so drop those of kept blocks */
         mm_buffers_trim(buffers, UINT64_MAX);
         reserved->memory = mm_pages_reserve(bytes);
     }
@@ -180,8 +178,8 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     return fail_pages(buffers, bytes, error);
 }
 
-/* Acquires a block with `bytes` of address space, or up to a quarter more. If `all`, lends all of its usable
- * bytes. Otherwise lends none yet. */
+/* Acquires a block with `bytes` of address space, or up to a quarter more. If `all`, lends all usable bytes
+ * of the block. Otherwise lends no bytes yet. */
 static enum mm_status acquire_block(struct mm_buffers *buffers, size_t bytes, bool all,
                                     struct mm_block **block, struct mm_error *error) {
     pthread_mutex_lock(&buffers->mutex);
@@ -208,15 +206,15 @@ static void lend_first(struct mm_buffers *buffers, struct mm_block *block, size_
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-/* Lends at least the first `bytes` of a block, and makes more of the block usable if necessary. On failure,
- * more bytes than before may be lent. */
+/* Lends at least the first `bytes` of a block. If fewer bytes are usable, makes more bytes usable. Even on
+ * failure, more bytes can be lent than before. */
 static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block, size_t bytes,
                              struct mm_error *error) {
     if (bytes > block->lent_bytes)
         lend_first(buffers, block, bytes);
     if (bytes <= block->lent_bytes)
         return MM_OK;
-    if (bytes > block->bytes) /* acquire_growing got less address space */
+    if (bytes > block->bytes) /* acquire_growing got too little address space */
         return fail_pages(buffers, bytes, error);
     const size_t more = bytes - block->lent_bytes;
     count(buffers, more);
@@ -229,7 +227,8 @@ static enum mm_status extend(struct mm_buffers *buffers, struct mm_block *block,
     return MM_OK;
 }
 
-/* Acquires a block that can grow to `bytes_max`, or to less if the system has less address space. */
+/* Acquires a block for a buffer that can grow to `bytes_max`. If the system has too little address space,
+ * tries half as much, again and again. */
 static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, size_t bytes_max,
                                       struct mm_block **block, struct mm_error *error) {
     const size_t least = bytes > GROWING_MIN ? bytes : GROWING_MIN;
@@ -239,7 +238,7 @@ static enum mm_status acquire_growing(struct mm_buffers *buffers, size_t bytes, 
     return status == MM_OK ? MM_OK : fail_pages(buffers, bytes, error);
 }
 
-/* Keeps a block after its buffer was released, or drops it if it has no usable bytes. */
+/* Keeps a block whose buffer was released. Drops the block if it has no usable bytes. */
 static void keep_or_drop(struct mm_buffers *buffers, struct mm_block *block) {
     pthread_mutex_lock(&buffers->mutex);
     if (block->open_bytes > block->lent_bytes)
@@ -270,8 +269,8 @@ void mm_buffers_shrink(struct mm_buffers *buffers, struct mm_buffer *buffer, siz
     lend(buffer->block, bytes, buffer);
 }
 
-/* Lends all usable pages of a block, because they can only be locked together. If the pool's blocks exceed
- * their buffers by too much, drops the pages that this buffer does not need. */
+/* Lends all usable pages of a block, because a block's pages can only be locked together. If the excess of
+ * all blocks would become too large, drops the pages that this buffer does not need. */
 static void lend_all(struct mm_buffers *buffers, struct mm_block *block, size_t bytes) {
     const size_t needed = mm_size_min(mm_pages_round_up(bytes), block->open_bytes);
     lend_first(buffers, block, needed);

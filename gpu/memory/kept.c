@@ -1,9 +1,9 @@
 #include "gpu/memory/kept.h"
 
-/* The most blocks of a class to search for one with enough usable bytes. */
+/* How many blocks of a size class are searched for a block with enough usable bytes. */
 enum { EXAMINED_MAX = 8 };
 
-/* Four classes for each power of two, so sizes in neighbouring classes differ little. */
+/* Returns the size class. There are four classes for each power of two, so sizes in a class differ little. */
 static unsigned class_of(size_t bytes) {
     const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes);
     const unsigned quarter =

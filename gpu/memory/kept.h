@@ -1,4 +1,4 @@
-/* Lists of mapped memory that no buffer uses, by size and by age. The caller holds the pool's mutex. */
+/* Lists of mapped memory that no buffer uses, by size and by age. Callers hold the pool's mutex. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 enum { MM_KEPT_CLASSES_PER_OCTAVE = 4, MM_KEPT_CLASSES = 64 * MM_KEPT_CLASSES_PER_OCTAVE };
 
-/* A block of memory with its own mapping, and address space of `bytes`. The first open_bytes are usable. A
- * buffer has the first lent_bytes of these, and the pool keeps the rest. */
+/* A block of memory with its own mapping, and address space of `bytes`. The first open_bytes are usable. Of
+ * the usable bytes, the first lent_bytes are lent to a buffer, and the pool keeps the others. */
 struct mm_block {
     void *memory;
     size_t bytes;
@@ -17,25 +17,25 @@ struct mm_block {
     size_t lent_bytes;
     bool is_lent;
     bool is_locked;      /* all usable pages are locked */
-    size_t excess_bytes; /* usable bytes that its buffer does not need */
+    size_t excess_bytes; /* lent bytes that the buffer does not need */
 
-    uint64_t since_ns;             /* when the block was added */
-    LIST_ENTRY(mm_block) of_class; /* list of its size class; unused while lent */
-    TAILQ_ENTRY(mm_block) of_all;  /* list of all blocks */
+    uint64_t since_ns;             /* when the block was added to the lists */
+    LIST_ENTRY(mm_block) of_class; /* entry in the list of the block's size class; unused while lent */
+    TAILQ_ENTRY(mm_block) of_all;
 };
 
-/* Set all members to 0, and `all` by TAILQ_INIT. */
+/* Before use, the caller sets all members to 0, and then `all` by TAILQ_INIT. */
 struct mm_kept {
-    size_t bytes;                        /* written with the mutex held; __atomic access */
+    size_t bytes;                        /* kept bytes of all blocks; __atomic access only */
     TAILQ_HEAD(mm_blocks, mm_block) all; /* oldest first */
     LIST_HEAD(mm_kept_class, mm_block)
-    classes[MM_KEPT_CLASSES]; /* one list for each size class, newest first */
+    classes[MM_KEPT_CLASSES]; /* one list of blocks for each size class; newest first */
 };
 
-/* Adds a block as the newest. Until the block is removed, its sizes and is_lent must not change. */
+/* Adds a block as the newest. The caller must remove the block before it changes the sizes or is_lent. */
 void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns);
 void mm_kept_remove(struct mm_kept *kept, struct mm_block *block);
 
-/* Removes and returns a block that is not lent and has `bytes` (not 0) of address space, or up to a quarter
- * more. Prefers blocks with many usable bytes. NULL if there is no such block. */
+/* Removes and returns a block that is not lent and has `bytes` of address space, or up to a quarter more.
+ * Prefers blocks with many usable bytes. Returns NULL if there is no such block. `bytes` must not be 0. */
 struct mm_block *mm_kept_acquire(struct mm_kept *kept, size_t bytes);

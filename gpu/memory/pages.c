@@ -1,4 +1,3 @@
-/* Pages of memory by mmap. */
 #include "gpu/memory/pages.h"
 
 #include "gpu/matrix/matrix.h"
@@ -22,7 +21,7 @@ static void *reserve(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Aligns to a huge page: reserves more than needed, and unmaps the excess at both ends. */
+/* Aligns the address to a huge page: reserves too much, and then unmaps the excess at both ends. */
 static void *reserve_huge(size_t bytes) {
     char *memory = reserve(bytes + huge_page_bytes);
     if (memory == NULL)

@@ -15,25 +15,25 @@ static void write_rate(double *rate, double value) {
     __atomic_store(rate, &value, __ATOMIC_RELAXED);
 }
 
-/* The amount of work that a kernel's time is proportional to: operations of a product, or bytes of a
- * transposition. Bytes do not count for a product. A thin product has many bytes for each operation, so a
- * rate by bytes would make all other products look fast. */
+/* Returns a kernel's work, to which the time is about proportional: operations of a product, or bytes of a
+ * transposition. Bytes do not measure products, because thin products have more bytes for each operation than
+ * other products. */
 static double work_of(const struct mm_variant *variant, const struct mm_product *product) {
     return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* A backend has at most MM_FORECAST_VARIANTS_MAX variants. Any further variants would share the last row. */
+/* Returns a variant's index in the rates. Beyond the maximum, variants would share the last index. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *variant) {
     const size_t row = (size_t)(variant - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
 }
 
-/* The first rate must come from a job with much work and a long time. The rate of a small job that was
- * interrupted would forecast hours for a large job. Later, any faster job improves the rate. */
+/* The first measured rate must come from a job with much work and a long time. If a small job was
+ * interrupted, its rate would forecast hours for a large job. Later, any faster job improves the rate. */
 enum { FIRST_NS_MIN = 50000, FIRST_WORK_MIN = 1000000 };
 
-/* If the first job takes this many times the assumed time, it was interrupted or has an unusual shape. Its
- * rate is ignored, because by this rate the service would reject all large jobs. */
+/* If the first job takes this many times the assumed time, it was interrupted or has an unusual shape. The
+ * job's rate is ignored, because by this rate the service would reject all large jobs. */
 enum { ASSUMED_TIMES_MAX = 32 };
 
 /* Updates a rate, and returns whether it changed. assumed_ns is the job's time by the assumed rate, or 0 if
@@ -52,15 +52,15 @@ static void update_measured_rate(double *best, uint64_t ns, double work) {
     (void)update_rate(best, read_rate(best) == 0.0, 0.0, ns, work);
 }
 
-/* Whether a product is thin (MM_FORECAST_THIN). Examples are squares with an edge below 48, and matrices
- * times fewer than 16 vectors. */
+/* Whether a product is thin (MM_FORECAST_THIN). Examples are square matrices with an edge below 48, and a
+ * matrix times fewer than 16 vectors. */
 static bool is_thin(const struct mm_variant *variant, const struct mm_product *product) {
     const double elements = (double)mm_product_bytes(product) / (double)mm_dtype_bytes(product->a.dtype);
     return variant->op == MM_MATMUL && mm_product_flops(product) < MM_FORECAST_THIN * elements;
 }
 
 /* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
- * took longer than its operations explain. */
+ * took longer than the rate for operations forecasts. */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
     const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
@@ -103,7 +103,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
                              (double)mm_product_bytes(&job->product));
 }
 
-/* Returns the larger of two forecasts: by `work`, and by the bytes of the product. */
+/* Returns the larger of the forecasts by `work` and by the bytes of the product. */
 static double work_ns(const struct mm_device *device, const struct mm_variant *variant,
                       const struct mm_product *product, double work) {
     const struct mm_forecast *forecast = &device->forecast;
@@ -166,8 +166,8 @@ double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
     const struct mm_forecast *forecast = &device->forecast;
     const enum mm_dtype dtype = job->product.a.dtype;
     const double check_ns = job->verify ? read_rate(&forecast->check_ns[dtype]) : 0.0;
-    /* mm_forecast_kernel_ns would be too long here. It assumes a minimum size of C for each launch, but
-     * several jobs can share one launch. */
+    /* mm_forecast_kernel_ns would forecast too much here. That function assumes a minimum size of C for each
+     * launch, but several jobs can share one launch. */
     return work_ns(device, variant, &job->product, work_of(variant, &job->product)) +
            read_rate(&forecast->copy_ns) * (double)mm_job_copied_bytes(job) +
            check_ns * (double)mm_product_bytes(&job->product);

@@ -9,9 +9,9 @@ struct mm_variant;
 
 enum { MM_FORECAST_VARIANTS_MAX = 64 };
 
-/* The rates of a device, each from the fastest job so far, so forecasts are usually too short. All zeros if
- * no rate is known; forecasts are then 0. Any thread reads and writes without a lock, because a lost update
- * does no harm. */
+/* The rates of a device. Each rate is from the fastest job so far, so forecasts are usually too short. An
+ * unknown rate is 0, and gives forecasts of 0. Any thread reads and writes without a lock, because a lost
+ * update does no harm. */
 struct mm_forecast {
     /* Nanoseconds for an operation of a product or for a byte of a transposition, by variant and operand
      * type. */
@@ -31,12 +31,12 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *varia
 
 /* A product is thin if 2·m·n·k is less than 32 times the elements of its matrices. The device then waits for
  * memory, by the roofline model. A vector times a matrix takes 30 times as long for each operation as a
- * square product. If that rate counted, the service would reject all large squares. */
+ * product of large squares. At that rate, the service would reject all large squares. */
 enum { MM_FORECAST_THIN = 32 };
 
-/* Updates the rates after a job succeeded. Any faster job improves a measured rate. The first measured rate
- * must come from a job of at least 50 µs, with a million operations or bytes, that took less than 32 times
- * the assumed time. Thin products do not set the first rate for operations. */
+/* Updates the rates. Call this after a job succeeded. Any faster job improves a measured rate. The first
+ * measured rate must come from a job of at least 50 µs, with a million operations or bytes, that took less
+ * than 32 times the assumed time. Thin products do not set the first rate for operations. */
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
 
 /* Forecasts the kernel time of a product in nanoseconds; 0 if there is no rate. `variant` is not `auto`. On

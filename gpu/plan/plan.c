@@ -17,7 +17,7 @@ enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_vari
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
 }
 
-/* A transposition without transpose_a would be a plain copy without a kernel. */
+/* Sets transpose_a for a transposition, which would otherwise be a plain copy without a kernel. */
 static struct mm_product smallest_of(const struct mm_variant *variant, enum mm_dtype dtype, unsigned tile) {
     const struct mm_multiples of = mm_variant_multiples(variant, dtype);
     struct mm_product product = {.a = mm_matrix_dense(dtype, of.m, of.k, NULL),

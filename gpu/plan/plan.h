@@ -4,7 +4,7 @@
 
 #include "gpu/plan/variant.h"
 
-/* The grid of a kernel. Its blocks cover C, with columns along x and rows along y. */
+/* The grid of a kernel. The blocks of the grid cover C, with columns along x and rows along y. */
 struct mm_layout {
     /* NULL if no kernel of this project runs: on the CPU, for a library, and for a plain copy. */
     const void *kernel;
@@ -15,7 +15,7 @@ struct mm_layout {
     unsigned threads_y;
     unsigned split_depth; /* length of the parts of k; 0: k is not divided */
     bool reads_once;      /* the kernel reads each element of the operands once */
-    /* The kernel waits for the previous kernel in the stream by an instruction, so it may start early. */
+    /* The kernel may start early, because it has an instruction that waits for the previous kernel. */
     bool follows;
     size_t dynamic_shared_bytes; /* dynamic shared memory of a block; may exceed 48 KiB */
 };
@@ -32,8 +32,8 @@ struct mm_plan {
      * products are enqueued one after another by `launch`. */
     enum mm_status (*launch_stack)(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error);
-    /* Loads kernels before their first launch, so no job's kernel time includes loading. NULL if there is
-     * nothing to load except layout.kernel. The product's data may be NULL. */
+    /* Loads kernels before their first launch, so no job's kernel time includes loading. NULL if the plan has
+     * no kernel except layout.kernel. The product's data may be NULL. */
     enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
@@ -54,7 +54,7 @@ struct mm_plan {
     size_t workspace_bytes; /* device memory in addition to the matrices */
 };
 
-/* Plans a product that is not empty. `variant` is available on the device, and may be `auto`. Returns
+/* Plans a product that is not empty. The device can run `variant`, which may be `auto`. Returns
  * MM_UNSUPPORTED, with *plan undefined, if the variant does not support the shape. Makes no call to the
  * device. Any thread. */
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,

@@ -39,11 +39,11 @@ struct mm_compiled {
 typedef enum mm_status mm_variant_launch(const struct mm_product *product, struct mm_lane *lane,
                                          struct mm_error *error);
 
-/* For variants of other devices: completes *plan (gpu/plan/plan.h). The plan's device, variant and is_frugal
- * are set, and its other members have the backend's defaults. m and n are not 0. The dimensions are within
- * the backend's limits, and are multiples of mm_variant_multiples. product->tile is 0 or one of `tiles`. The
- * matrices may have no data. Makes no call to the device. Returns MM_UNSUPPORTED if the variant does not
- * support the shape. Any thread. */
+/* For variants of other devices: completes *plan (gpu/plan/plan.h). The caller has set the plan's device,
+ * variant and is_frugal. The other members have the backend's defaults. m and n are not 0. The dimensions are
+ * within the backend's limits, and are multiples of mm_variant_multiples. product->tile is 0 or one of
+ * `tiles`. The matrices may have no data. Makes no call to the device. Returns MM_UNSUPPORTED if the variant
+ * does not support the shape. Any thread. */
 typedef enum mm_status mm_variant_plan(const struct mm_product *product, struct mm_plan *plan,
                                        struct mm_error *error);
 
@@ -54,8 +54,8 @@ struct mm_traffic;
 typedef bool mm_variant_traffic(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic);
 
 /* For the variant `auto`: returns the best variant for this product on this device, never `auto` and never
- * NULL. The device can run the variant with the product's element type. The variant is a library of the
- * vendor only if product->allow_vendor is set. */
+ * NULL. The device can run the variant with the product's element type. If product->allow_vendor is not set,
+ * the variant is no library of the device's vendor. */
 typedef const struct mm_variant *mm_variant_choose(const struct mm_device *device,
                                                    const struct mm_product *product);
 
@@ -69,9 +69,9 @@ struct mm_multiples {
 struct mm_variant {
     const char *name;    /* in the API: [a-z0-9_]+, unique among the variants of the operation */
     const char *summary; /* description in one line */
-    const char *needs;   /* requirements for people, except the backend; may be NULL */
-    /* Paths of the source files in the repository, ended by NULL. The file with the kernel is first.
-     * Files that all variants use are missing. NULL if the files are not known. */
+    const char *needs;   /* what the variant needs besides the backend, as text for people; may be NULL */
+    /* Paths of the source files in the repository, ended by NULL. The file with the kernel is first. The list
+     * omits files that all variants use. NULL if the files are not known. */
     const char *const *sources;
     enum mm_op op;
     unsigned tile; /* edge of the square tile in elements; 0 if the shape decides */
@@ -81,18 +81,18 @@ struct mm_variant {
      * (gpu/queue/progress.h). 0 if C is computed as a whole. */
     unsigned cut;
     unsigned multiple_of; /* m, n and k must be multiples of this, at most 32; 0: any size */
-    /* The multiples for each element type. For a 0, multiple_of applies. */
+    /* The multiples for each element type. multiple_of replaces each 0. */
     struct mm_multiples multiples[MM_DTYPE_COUNT];
     bool rounds_to_tf32;
     /* A lesson whose products are wrong. The variant runs only if a client names it. Self-tests, tests,
      * default lists and `auto` exclude it. */
     bool wrong_on_purpose;
-    /* For devices other than the host. C may have any type of mm_dtype_results. If not set, C has only the
+    /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
 
-    /* Return why this device cannot run the variant, as a static sentence, or NULL if it can. dtype_missing
-     * answers for operands of one element type. If the pointer is NULL, every device can run the variant.
+    /* `missing` returns why this device cannot run the variant, as a static sentence, or NULL if the device
+     * can. dtype_missing is for operands of one element type. If a pointer is NULL, no device is excluded.
      * Any thread. */
     const char *(*missing)(const struct mm_device *device);
     const char *(*dtype_missing[MM_DTYPE_COUNT])(const struct mm_device *device);
@@ -119,7 +119,7 @@ unsigned mm_variant_dtypes(const struct mm_variant *variant);
 
 bool mm_variant_is_auto(const struct mm_variant *variant);
 
-/* Returns the numbers that m, n and k of a product must be multiples of. Each is at least 1. */
+/* Returns the numbers of which m, n and k must be multiples. Each number is at least 1. */
 struct mm_multiples mm_variant_multiples(const struct mm_variant *variant, enum mm_dtype dtype);
 
 bool mm_variant_supports_shape(const struct mm_variant *variant, const struct mm_product *product);
@@ -142,8 +142,7 @@ const struct mm_variant *mm_variant_resolve(const struct mm_variant *variant, co
 const char *mm_variant_missing(const struct mm_variant *variant, const struct mm_device *device,
                                enum mm_dtype dtype);
 
-/* Returns the arithmetic of the variant, for error bounds. `is_host` says whether the variant's backend
- * computes on the host. */
+/* Returns the arithmetic of the variant, for error bounds. `is_host` is set if the backend is the CPU. */
 enum mm_arithmetic mm_variant_arithmetic(const struct mm_variant *variant, bool is_host);
 
 /* Returns MM_DTYPE_BIT of each element type that the variant supports on this device. */

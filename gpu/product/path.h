@@ -1,5 +1,5 @@
-/* The path by which a variant computed a result. Some variants compute on a fast path, check the result,
- * and repair or repeat it on a slow path. */
+/* The path by which a variant computed a result. Some variants compute on a fast path and check the result.
+ * If the check fails, such a variant repairs or repeats the result on a slow path. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Checks that operands conform, and computes the view of C, memory and operations. */
+/* Checks that operands conform. Computes the view of C, and counts bytes and operations. */
 #include "gpu/product/product.h"
 
 #include "gpu/names.h"
@@ -64,7 +64,7 @@ struct mm_product mm_product_dense(const struct mm_product *product) {
     return dense;
 }
 
-/* Narrows a view of `count` matrices, one below another, to the matrix with this index. */
+/* Narrows a view of `count` matrices, which are one below another, to matrix `index`. */
 static void pick(struct mm_matrix *matrix, size_t count, size_t index) {
     matrix->rows /= count;
     if (matrix->data != NULL)

@@ -40,12 +40,12 @@ enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
  * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
- * transposition usually has transpose_a set. If it is not set, A is stored column by column, and a copy of
- * A's memory is the result.
+ * transposition usually has transpose_a set. If transpose_a is not set, A is stored column by column, and a
+ * copy of A's memory is the result.
  *
  * All views are on one device. A and B have one element type. C's type is one of mm_dtype_results, or A's
- * type in a transposition. C overlaps neither operand. Kernels get this struct by value, and write no
- * element outside C's m×n. */
+ * type in a transposition. C does not overlap A or B. Kernels get this struct by value, and write no element
+ * outside C's m×n. */
 struct mm_product {
     size_t m;
     size_t n;

@@ -9,7 +9,7 @@ struct mm_shape mm_shape_of_matrix(size_t rows, size_t cols) {
     return (struct mm_shape){.rank = 2, .dims = {rows, cols}};
 }
 
-/* The number of dimensions before the last two. */
+/* Returns the number of dimensions before the last two. */
 static unsigned stack_rank(const struct mm_shape *shape) {
     return shape->rank > 2 ? shape->rank - 2 : 0;
 }
@@ -52,8 +52,7 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
-/* A limit of SIZE_MAX means that the matrix may be in host memory or in device memory. The error then names
- * both limits. */
+/* If the limit is SIZE_MAX, the matrix may be in host or device memory, so the error names both limits. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
     if (limit == SIZE_MAX)
         mm_fail_field(error, MM_TOO_LARGE, field,
@@ -108,8 +107,8 @@ struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enu
                            mm_shape_cols(shape, is_column), NULL);
 }
 
-/* Returns dimension `dim` of a stack after broadcasting. If the stack has fewer than `rank` dimensions, the
- * missing ones are at the front, and are 1. */
+/* Returns dimension `dim` of a stack after broadcasting. If the stack has fewer than `rank` dimensions,
+ * dimensions of 1 are added at the front. */
 static size_t stack_dim(const struct mm_shape *shape, unsigned rank, unsigned dim) {
     const unsigned missing = rank - stack_rank(shape);
     return dim < missing ? 1 : shape->dims[dim - missing];
@@ -204,7 +203,7 @@ static enum mm_status check_rank(enum mm_op op, const char *name, const struct m
                    op == MM_MATMUL ? "vectors, matrices and stacks" : "matrices and stacks");
 }
 
-/* The message has the client's shapes, because "rows by columns" does not describe vectors and stacks. */
+/* Reports the client's shapes, because "rows by columns" does not describe vectors and stacks. */
 static enum mm_status fail_inner(const struct mm_shape *a, const struct mm_shape *b, size_t a_inner,
                                  size_t b_inner, struct mm_error *error) {
     char a_text[MM_SHAPE_TEXT_MAX], b_text[MM_SHAPE_TEXT_MAX];

@@ -1,7 +1,7 @@
 /* Shapes as clients write them, of rank 0 to 8. As in NumPy's matmul, the last two dimensions are a matrix.
- * The dimensions before the last two are the stack, and count matrices. Elements are in row-major order. The
- * matrices of a stack are therefore one below another in memory, and one view contains them all. Any thread
- * may call these functions. */
+ * The dimensions before the last two say how many matrices a stack has. Elements are in row-major order. The
+ * matrices of a stack are therefore one below another in memory, and one view contains all matrices. Any
+ * thread may call these functions. */
 #pragma once
 
 #include "gpu/product/product.h"
@@ -26,12 +26,12 @@ size_t mm_shape_cols(const struct mm_shape *shape, bool is_column);
 void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
 /* Checks a shape that a client gave, and computes the bytes of its elements. Returns MM_TOO_LARGE with
- * `field` if a dimension or the bytes exceed their limit. An empty shape is rejected too if its other
- * dimensions together reach 2⁶³ bytes. *bytes is untouched on failure. */
+ * `field` if a dimension or the bytes exceed their limit. An empty shape also fails if the dimensions that
+ * are not 0 together reach 2⁶³ bytes. *bytes is untouched on failure. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
-/* Checks a, b and c of a product by mm_shape_size, and sets the bytes of each. The views are dense. */
+/* Checks a, b and c of a product by mm_shape_size, and sets the bytes of each. The views must be dense. */
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
                               size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error);
 
@@ -39,9 +39,9 @@ enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_
  * the shape. */
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype);
 
-/* Computes the shape of the result. This broadcasts the stacks, and drops the dimension of a vector. The
- * inner dimensions may differ. If the stacks do not broadcast, returns false, and *c has no stack. A
- * transposition ignores b. */
+/* Computes the shape of the result: broadcasts the stacks, and drops the dimension of a vector. Does not
+ * compare the inner dimensions. If the stacks do not broadcast, returns false with the shape of one matrix in
+ * *c. A transposition ignores b. */
 bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b, bool transpose_a,
                      bool transpose_b, struct mm_shape *c);
 

@@ -16,7 +16,7 @@ void mm_job_clear(struct mm_job *job) {
     job->more = false;
 }
 
-/* A GPU does about 16 float32 operations while it reads a byte of its memory. */
+/* The load of reading a byte. A GPU does about 16 float32 operations in the time of reading a byte. */
 static const double byte_load = 16;
 
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {
@@ -29,7 +29,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
     job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
     if (job->product.m == 0 || job->product.n == 0)
         return MM_OK;
-    /* GPUs get dense copies of the matrices. */
+    /* A GPU works on dense copies of the matrices. */
     const struct mm_product product = backend->is_host ? job->product : mm_product_dense(&job->product);
     const enum mm_status status = mm_plan_make(device, job->plan.variant, &product, false, &job->plan, error);
     if (status != MM_OK)

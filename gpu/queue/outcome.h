@@ -1,4 +1,4 @@
-/* What happened to a product, for responses, metrics and logs. Plain data that owns nothing. */
+/* What happened to a product, for responses, metrics and logs. The struct owns no memory. */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -10,17 +10,17 @@ struct mm_variant;
 
 struct mm_outcome {
     const struct mm_variant *ran;    /* never `auto`; NULL if no device began the product */
-    uint64_t span_ns[MM_SPAN_COUNT]; /* upload, kernel and download of the whole launch */
-    unsigned batched;                /* products that shared the launch */
-    double flops_or_bytes;           /* mm_job_flops_or_bytes, summed over the launch */
-    size_t uploaded_bytes;           /* bytes copied to a GPU; 0 on the host */
+    uint64_t span_ns[MM_SPAN_COUNT]; /* times of the whole launch, which other products may share */
+    unsigned batched;                /* number of products in the launch */
+    double flops_or_bytes;           /* sum of mm_job_flops_or_bytes over all products of the launch */
+    size_t uploaded_bytes;           /* bytes copied to a GPU; 0 for a host device */
     size_t downloaded_bytes;
     struct mm_path path;                 /* MM_PATH_NONE if the variant has only one path */
     struct mm_verification verification; /* is_done if the product was checked */
-    struct mm_reduction reduction;       /* reduction of the wanted part, if job->reduces */
+    struct mm_reduction reduction;       /* of the wanted part of C, if job->reduces */
 };
 
-/* Returns the GFLOP/s of a product or the GB/s of a transposition, by kernel time; 0 if nothing ran. */
+/* Returns GFLOP/s of a product, or GB/s of a transposition, by kernel time. Returns 0 if nothing ran. */
 static inline double mm_outcome_rate(const struct mm_outcome *outcome) {
     const uint64_t kernel_ns = outcome->span_ns[MM_SPAN_KERNEL];
     return kernel_ns == 0 ? 0.0 : outcome->flops_or_bytes / (double)kernel_ns;

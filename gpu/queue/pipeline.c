@@ -9,8 +9,7 @@ void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, un
         .device = device, .first = has_all ? 0 : index, .lane_count = has_all ? device->lane_count : 1};
 }
 
-/* The longest that new jobs wait for a running launch of small jobs. It equals the time that a worker's
- * thread polls before it naps. */
+/* The longest that new jobs wait for a launch of small jobs. Equals SPIN_NS of worker_thread.c. */
 enum { COLLECT_NS = 30000 };
 
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {
@@ -30,7 +29,7 @@ static unsigned free_lane(const struct mm_pipeline *pipeline) {
     return index;
 }
 
-/* Moves the jobs that have begun to *under_way. Failed jobs stay in *batch. */
+/* Moves the jobs that have begun to *under_way. The jobs that failed to begin stay in *batch. */
 static void sort_out(struct mm_batch *batch, struct mm_batch *under_way) {
     unsigned failed = 0;
     for (unsigned index = 0; index < batch->count; index++) {

@@ -1,4 +1,4 @@
-/* The lanes of one worker thread, and the jobs that run in them. Only that thread calls these functions. */
+/* The device lanes of one worker thread, and their jobs. Only the worker thread calls these functions. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -13,35 +13,36 @@ struct mm_batch {
 
 struct mm_pipeline {
     struct mm_device *device;
-    unsigned first; /* index of the pipeline's first lane among the device's lanes */
+    unsigned first; /* which lane of the device is the pipeline's first lane */
     unsigned lane_count;
     unsigned busy;       /* lanes that run jobs */
-    uint64_t begun;      /* number of batches begun so far */
+    uint64_t begun;      /* number of batches that have begun so far */
     uint64_t changed_ns; /* when a batch last began or ended */
-    unsigned small_busy; /* lanes that run jobs with a batch key */
-    uint64_t small_ns;   /* when jobs with a batch key last began */
+    unsigned small_busy; /* lanes that run small jobs, which have a batch key */
+    uint64_t small_ns;   /* when small jobs last began */
     struct {
-        struct mm_batch batch; /* jobs in the lane; none if the lane is free */
-        uint64_t order;        /* value of `begun` when the batch began */
+        struct mm_batch batch; /* empty if the lane is free */
+        uint64_t order;        /* how many batches had begun before this batch */
     } lanes[MM_LANES_MAX];
 };
 
-/* Gives the pipeline all lanes of the device if the backend has is_over, otherwise only lane `index`. */
+/* Initializes a pipeline. If the backend has is_over, the pipeline gets all lanes of the device. Otherwise
+ * the pipeline gets only lane `index`. */
 void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, unsigned index);
 
 static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline) {
     return pipeline->busy < pipeline->lane_count;
 }
 
-/* Whether to begin more jobs now. A lane must be free. Also, no launch of small jobs may be running that
- * began in the last 30 µs. Small jobs that arrive meanwhile share the next launch, which gives up to 40% more
- * requests a second. */
+/* Whether to begin more jobs now. Returns false if no lane is free. Also returns false in the first 30 µs of
+ * a launch of small jobs. Small jobs that arrive in this time share the next launch, which serves up to 40%
+ * more requests. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
-/* Begins the jobs in a free lane; one must be free. Only jobs that failed to begin stay in the batch. */
+/* Begins the jobs in a free lane. At least one lane must be free. Jobs that fail to begin stay in *batch, and
+ * all other jobs are removed from it. */
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 
-/* Ends the jobs of a lane whose launch is complete, and moves the jobs to *ended. If several launches are
- * complete, chooses the oldest. Returns false if none is complete. If the backend has no is_over, waits until
- * the launch is complete. At least one lane must be busy. */
+/* Ends the oldest launch that is complete, and moves the launch's jobs to *ended. Returns false if no launch
+ * is complete. But if the backend has no is_over, waits for the launch. At least one lane must be busy. */
 bool mm_pipeline_end(struct mm_pipeline *pipeline, struct mm_batch *ended);

@@ -1,13 +1,13 @@
-/* Finds the next part of a product, and chooses the part's size. */
+/* Finds the next part of a product, and chooses how large the part is. */
 #include "gpu/queue/progress.h"
 
 #include "gpu/plan/forecast.h"
 
 #include <assert.h>
 
-/* Restricts the view to `count` rows of op(X) from `first` on, or to columns if `of_cols`. */
+/* Restricts a matrix X to `count` rows of op(X), or columns if of_cols, from index `first` on. */
 static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
-    const bool along = of_cols != transposed; /* whether stored columns are cut */
+    const bool along = of_cols != transposed; /* whether to restrict columns of X */
     const size_t elements = along ? first : first * matrix->ld;
     *(along ? &matrix->cols : &matrix->rows) = count;
     if (matrix->data != NULL)
@@ -36,7 +36,7 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     return part;
 }
 
-/* Rounds down to a multiple of `cut`, to at least `cut` and at most `most`. */
+/* Rounds `wanted` down to a multiple of `cut`. The result is at least `cut`, but never more than `most`. */
 static size_t edge_of(double wanted, size_t cut, size_t most) {
     if (wanted >= (double)most)
         return most;
@@ -45,8 +45,8 @@ static size_t edge_of(double wanted, size_t cut, size_t most) {
     return least < most ? least : most;
 }
 
-/* A part has as many whole rows as take MM_PART_NS. If even the fewest rows take longer, the part has only
- * some of their columns. */
+/* A part has as many rows of C as a device computes in MM_PART_NS. If even the fewest possible rows would
+ * take longer, the part has only some columns of these rows. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product) {
     const struct mm_product item = mm_product_item(product, progress->item);

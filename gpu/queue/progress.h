@@ -1,6 +1,6 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
- * of a stack. Between two parts, other work gets its turn, and the product can be cancelled. On the host, a
- * part's size depends on the time of the part before, and on a GPU on the plan (gpu/cuda/run.c). */
+ * of a stack. Between two parts, other work can run, and the product can be cancelled. On a host device, the
+ * size of a part depends on the time of the part before. A GPU's parts are called bands. */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -9,34 +9,34 @@
 /* The longest time of a part on the host. It is less than MM_TASK_SLICE_NS, because sizes are rounded. */
 #define MM_PART_NS UINT64_C(40000000)
 
-/* All members are 0 before the first part. */
+/* The caller sets all members to 0 before the first part. */
 struct mm_progress {
-    /* The current part begins at (row, col) of C of product `item`. All products before `item`, all rows
-     * above `row`, and the part's rows left of `col` are complete. */
+    /* The current part begins at row `row` and column `col` of C, in product `item` of the stack. */
     size_t item;
     size_t row;
     size_t col;
-    size_t items; /* products in the current part; more than 1 only if they are whole */
+    size_t items; /* products in the current part; 1 if the part is a block of C */
     size_t rows;
     size_t cols;
-    size_t checked; /* products whose check is complete or, on a GPU, enqueued */
+    size_t checked; /* products whose check is complete; for a GPU, products whose check is enqueued */
 
-    /* Only for the host. */
-    size_t generated;      /* elements generated so far, of A and then of B */
+    /* Only a host device uses these. */
+    size_t generated;      /* how many elements of the operands were generated so far */
     uint64_t generated_ns; /* time spent on generating operands */
     uint64_t spent_ns;     /* time spent on all parts so far */
-    double element_ns;     /* time for each element of C in the last part; 0 before the first */
+    double element_ns;     /* time for an element of C in the last part; 0 before the first part */
     struct mm_reduction_progress reduced;
 };
 
-/* Returns the product that computes rows × cols elements of C from (row, col) on, as views of `product`. */
+/* Returns a product that computes a block of C: `rows` rows from `row` on, and `cols` columns from `col` on.
+ * The matrices of the result point into those of `product`. */
 struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
                                   size_t col, size_t cols);
 
-/* Returns the next part on the host; there must be one. The device's forecast gives the size of the first
- * part. The part is all of C if there is no forecast, or if the variant's `cut` is 0. */
+/* Returns the next part for a host device. A part must be left. The device's forecast gives the size of the
+ * first part. The part is all of C if there is no forecast, or if the variant's `cut` is 0. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* Ends the current part, which a GPU has only enqueued by now. Returns whether a part is left. */
+/* Advances to the next part, and returns whether a part is left. A GPU calls this after enqueueing a part. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

@@ -1,4 +1,4 @@
-/* The callers' side of the queue: accepts work, chooses a worker, and ends the queue. */
+/* The functions of queue.h: accepts work, chooses a worker, cancels work, and closes the queue. */
 #include "gpu/queue/queue.h"
 
 #include "gpu/mutex.h"
@@ -40,11 +40,12 @@ static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
            (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
 }
 
-/* Copying a byte over PCIe takes as long as 1024 float32 operations. Only an eighth counts as load, because
- * later jobs use the copy too, and the copy may come from another GPU by NVLink. */
+/* The load of copying a byte to a device, in operations. Copying a byte over PCIe takes as long as 1024
+ * float32 operations. Only an eighth of this counts, because later jobs use the copy too, and because some
+ * copies come from another GPU by NVLink. */
 static const double copied_byte_load = 128;
 
-/* Returns the worker's load, plus the load of copying stored operands to the device. */
+/* Returns the worker's load, plus the load of copying this work's stored operands to the worker's device. */
 static double load_before(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
@@ -80,7 +81,7 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
                          work->backend->name, job != NULL ? job->variant->name : "it");
 }
 
-/* Limits only the number of jobs, because the memory budget limits their bytes. */
+/* Rejects work if too many jobs wait. The memory budget limits the bytes of waiting jobs. */
 static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error *error) {
     if (queue->jobs_waiting < queue->limits.jobs_max)
         return MM_OK;
@@ -89,7 +90,7 @@ static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error 
                    queue->jobs_waiting, queue->limits.jobs_max);
 }
 
-/* Rejects a job that would wait too long at this worker. Jobs without a measured rate count as 0. */
+/* Rejects work that would wait too long at this worker. The time of jobs without a rate counts as 0. */
 static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
                                  struct mm_error *error) {
     const double limit_ns = (double)queue->limits.wait_ns_max;
@@ -115,7 +116,7 @@ static void clear(struct mm_work *work) {
         mm_job_clear(job);
 }
 
-/* Chooses the worker, and plans the work for its device. Call this with no lock held. */
+/* Chooses a worker, and plans the work for the worker's device. The caller holds no lock. */
 static enum mm_status assign(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     const enum mm_status status = choose_worker(queue, work, error);
     return status == MM_OK ? mm_work_plan(work, work->worker->device, error) : status;
@@ -126,7 +127,7 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
     (void)assign(queue, work, &work->error);
 }
 
-/* Up to this size, a product takes about 10 µs. Handing it to another thread takes longer. */
+/* Products up to this size take about 10 µs. This is less than the time to wake up another thread. */
 enum { RUN_FLOPS_MAX = 16000, RUN_BYTES_MAX = 32 << 10 };
 
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job) {
@@ -188,7 +189,7 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     if (waits)
         mm_worker_remove(work->worker, work);
     else if (work->state == MM_WORK_PAUSED)
-        mm_worker_prefer(work->worker, work); /* cancelled work ends quickly and frees memory */
+        mm_worker_prefer(work->worker, work); /* because cancelled work ends quickly and frees memory */
     pthread_mutex_unlock(&queue->mutex);
     return waits;
 }
@@ -222,8 +223,8 @@ void mm_queue_stop(struct mm_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Removes waiting work from the worker, and paused work too if with_paused. Returns a list of the removed
- * work, in order, followed by the list `removed`. */
+/* Removes waiting work from the worker. If with_paused, also removes paused work. Adds the removed work to
+ * the front of the list `removed`, in order, and returns this list. */
 static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused, struct mm_work *removed) {
     struct mm_work *previous;
     for (struct mm_work *work = TAILQ_LAST(&worker->waiting, mm_work_list); work != NULL; work = previous) {
@@ -238,14 +239,14 @@ static struct mm_work *remove_waiting(struct mm_worker *worker, bool with_paused
 }
 
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at) {
-    const double counted_ns = work->expected_ns; /* mm_worker_finish must subtract this */
+    const double counted_ns = work->expected_ns; /* mm_worker_finish must subtract the old time */
     const bool is_assigned = work->kind != MM_WORK_TASK && assign(queue, work, NULL) == MM_OK;
     const double expected_ns = work->expected_ns;
     work->expected_ns = counted_ns;
     if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
-    const bool passes = !queue->closing; /* otherwise threads of the other worker may have ended */
+    const bool passes = !queue->closing; /* because then the other worker's threads may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
     if (passes) {
@@ -256,8 +257,8 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
     return passes;
 }
 
-/* Moves products that waited for hung devices to other devices. Fails tasks, and products that no other
- * device can run. Cancels paused tasks here, because the threads of hung devices cannot do so. */
+/* Moves products from hung devices to other devices. Fails tasks, and products that no other device can run.
+ * Also cancels paused tasks, because the thread of a hung device cannot cancel them. */
 static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     struct mm_work *refused = NULL;
     struct mm_work *next;
@@ -275,10 +276,10 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* If mm_queue_fail_hung was not called for this long, the process was stopped, and all times begin again. */
+/* If mm_queue_fail_hung was not called for this long, the process was stopped, and times are reset. */
 #define STOPPED_NS UINT64_C(1000000000)
 
-/* Returns when the watch first saw the current step. If the step is new, that is now. */
+/* Returns when the watch first saw the current step of this work. For a new step, this is now_ns. */
 static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running, uint64_t now_ns) {
     const uint64_t seen_ns = __atomic_load_n(&running->seen_ns, __ATOMIC_RELAXED);
     if (seen_ns != 0 && now_ns - queue->looked_ns <= STOPPED_NS)
@@ -287,8 +288,8 @@ static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running,
     return now_ns;
 }
 
-/* Whether the device is a GPU that has been at one step for longer than most_ns. A device that has already
- * failed counts only if work waits for its lost thread. The caller holds the mutex. */
+/* Whether the worker's device is a GPU that has been at one step for longer than most_ns. If the GPU is
+ * already marked as failed, work must also wait for its thread. The caller holds the mutex. */
 static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)

@@ -1,30 +1,31 @@
 /* The bounded queue in front of the devices. Each device has its own worker.
  *
- * The queue owns work after mm_queue_submit returns MM_OK. The owner gets the work back when the queue calls
- * `done` once, or when mm_queue_cancel returns true. A full queue rejects work at once with MM_BUSY, and a
- * stopping queue with MM_STOPPING.
+ * After mm_queue_submit returns MM_OK, the queue owns the work. The owner gets the work back when the queue
+ * calls `done`, or when mm_queue_cancel returns true. A full queue rejects work with MM_BUSY, a stopping
+ * queue with MM_STOPPING.
  *
- * A step is a slice of a task, a part of a product on the host, or a whole product on a GPU. Accepted work
- * ends in one of these ways, with this status in work->error when the queue calls `done`:
+ * A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. Between two
+ * steps, work goes to the end of the waiting list. Accepted work ends in one of these ways. The queue sets
+ * work->error to the status that is named here, and then calls `done`:
  *
  * - All steps have run, or a step has failed: MM_OK, or the error of the step.
- * - mm_queue_cancel was called. Before the first step, it returns true, and `done` is not called. Later, the
- *   work ends with MM_STOPPING after the current step, unless that step is the last. A long product on a GPU
- *   ends earlier.
- * - The deadline has passed: MM_TIMEOUT, before the first step or after the current step. A task that has
- *   finished keeps MM_OK.
+ * - mm_queue_cancel was called. Before the first step, it returns true, and `done` is not called. After that,
+ *   the work ends with MM_STOPPING when the current step ends, unless this is the last step. A long product
+ *   on a GPU ends even during its step.
+ * - The deadline has passed. The work ends with MM_TIMEOUT, before its first step or when the current step
+ *   ends. But a task whose last slice has run ends with MM_OK.
  * - The device has failed. Work before its first step moves to another device, or ends with MM_NOT_READY.
- *   Work between two steps ends with MM_NOT_READY, and work in a step with the error of the step.
+ *   Work between two steps ends with MM_NOT_READY. Work in a step ends with the error of the step.
  * - The device hangs. Work in a step never ends, so `done` is not called. Other work ends as if the device
  *   had failed.
  * - mm_queue_abort was called. Work before its first step ends at once with the caller's status. Other work
- *   ends with MM_STOPPING after the current step, unless that step is the last.
- * - mm_queue_close was called. Products that wait still get their first step. Tasks that wait, and work
- *   between two steps, end with MM_STOPPING.
+ *   ends with MM_STOPPING when the current step ends, unless this is the last step.
+ * - mm_queue_close was called. Products before their first step still run that step. Tasks before their first
+ *   step, and work between two steps, end with MM_STOPPING.
  *
  * The server calls mm_queue_cancel when a client disconnects or times out. Tasks never move to another
- * device. If a task is ended after its first slice, its `run` is called a last time to release what the task
- * has acquired. Between two steps, work goes to the end of the waiting list. */
+ * device. If a task ends early after its first slice, the queue calls its `run` once more, to release what
+ * the task has acquired. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -33,58 +34,58 @@ struct mm_queue;
 struct mm_task;
 
 struct mm_queue_limits {
-    /* The most jobs that wait, over all devices. Products between two parts count, but begun tasks do not. */
+    /* The most jobs that wait. Products between two parts count, but tasks that have begun do not. */
     size_t jobs_max;
 
-    /* A job is rejected if the jobs before it will take longer, by measured rates; 0 for no limit. */
+    /* A job is rejected if it would wait longer than this, by measured rates. 0 for no limit. */
     uint64_t wait_ns_max;
 };
 
-/* Starts the threads of each device's worker. The caller owns the devices, and closes them after the queue.
- * While the queue is open, only the workers use the devices, except by functions that backend.h allows on any
- * thread. MM_INTERNAL if memory or threads run out. *queue is untouched on failure. */
+/* Opens the queue, and starts the threads of each device's worker. The caller owns the devices, and closes
+ * them after the queue. While the queue is open, other threads may call only device functions with the
+ * comment "Any thread". MM_INTERNAL if memory or threads run out. *queue is untouched on failure. */
 enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_count,
                              const struct mm_queue_limits *limits, struct mm_queue **queue,
                              struct mm_error *error);
 
-/* Clears the result of an earlier run, and plans the work for the least loaded device of work->backend that
- * can do it. Copying stored operands to a device counts as load. Call this before each run or submit, with no
- * lock held, because planning takes long. On failure work->error says why: MM_UNSUPPORTED if no device can
- * run the variant or the shape, MM_NOT_READY if all such devices have failed. Any thread that owns the
- * work. */
+/* Clears the result of an earlier run, and plans the work for the least loaded device that can do it. Call
+ * this before each mm_queue_run or mm_queue_submit, with no lock held, because planning takes long. On
+ * failure sets work->error: MM_UNSUPPORTED if no device can run the variant or the shape, MM_NOT_READY if all
+ * such devices have failed. Any thread that owns the work. */
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
-/* Adds prepared work to the list of its device, and never blocks. MM_BUSY if too many jobs wait or the wait
- * would be too long. MM_STOPPING if the queue is stopping. If mm_queue_prepare failed, returns its error. If
- * m or n is 0, the product ends without a device. Any thread. */
+/* Adds work to the waiting list of its device, and never blocks. The caller has called mm_queue_prepare. If
+ * mm_queue_prepare failed, returns its error. MM_BUSY if too many jobs wait or the wait would be too long.
+ * MM_STOPPING if the queue is stopping. Any thread. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
-/* Runs a prepared product on the calling thread, if the host computes it faster than another thread wakes up.
- * Returns true if the job is over; then `done` is not called. Otherwise submit the job. Any thread. */
+/* Runs a tiny product on the calling thread if it is for a host device. Then the job is over, `done` is not
+ * called, and the result is true. Otherwise returns false, and the caller must submit the job. The caller has
+ * called mm_queue_prepare. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
-/* Submits a task to this device. Returns false if the device is not idle, or the queue stops. Any thread. */
+/* Submits a task to this device. Returns false if the device is busy or the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
-/* Marks GPUs as failed that have made no progress for longer than most_ns (0 for no limit). The time counts
- * from the first call that saw the current step. The thread of such a GPU is lost. Returns a GPU that this
- * call has marked, or NULL. One thread at a time. */
+/* Marks each GPU as failed that has been at one step for longer than most_ns. 0 means no limit. The thread of
+ * such a GPU is lost. A step's time is measured from the first call of this function that saw the step.
+ * Returns one of the GPUs that this call marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
-/* Cancels work, and never blocks. Returns true if the work had not begun; then `done` is not called. Returns
- * false if the work has begun or is over; then `done` is called, or was called before. A product that waits
- * for device memory, or moves to another device, counts as begun. Any thread. */
+/* Cancels work, and never blocks. Returns true if the work had not begun, and then `done` is not called. If
+ * the work has begun or is over, returns false, and `done` is called later or was called before. A product
+ * that waits for device memory, or that moves to another device, counts as begun. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* Returns how long the work waited in the queue, once it has left the queue. Any thread. */
+/* Returns how long the work waited in the queue. The work must have left the waiting list. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
-    size_t jobs; /* waiting or running; begun tasks count as running */
+    size_t jobs; /* waiting and running jobs */
     size_t jobs_waiting;
-    size_t bytes_waiting; /* operands and results of the waiting jobs */
+    size_t bytes_waiting; /* bytes of the waiting jobs' matrices */
 
-    /* How long the jobs will keep the busiest device, by measured rates. Unknown times count as 0. */
+    /* How long the busiest device will need for its jobs, by measured rates. Unknown times count as 0. */
     uint64_t wait_ns;
 
     bool is_full; /* jobs_waiting has reached jobs_max */
@@ -96,8 +97,8 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue);
 /* Rejects new work with MM_STOPPING from now on. Accepted work continues. Any thread. */
 void mm_queue_stop(struct mm_queue *queue);
 
-/* Ends all work early. Work that has not begun gets this error. Call mm_queue_stop first. Any thread. */
+/* Ends all work early. Work that has not begun gets this error. First call mm_queue_stop. Any thread. */
 void mm_queue_abort(struct mm_queue *queue, enum mm_status status, const char *detail);
 
-/* Stops the queue, waits until all work is over, joins the workers, and frees the queue. NULL is allowed. */
+/* Stops the queue, waits until all work is over, and frees the queue. NULL is allowed. */
 void mm_queue_close(struct mm_queue *queue);

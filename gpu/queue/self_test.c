@@ -1,12 +1,13 @@
-/* Runs each variant of a device on a known product or transposition, and times it for the first forecasts. */
+/* Runs each variant of a device on a product or transposition with a known result. Also measures the
+ * variants' first rates for forecasts. */
 #include "gpu/queue/self_test.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The dimensions of the known product are prime, so they are no multiples of a tile. For variants that need
- * multiples, the dimensions are rounded up. The three dimensions are always different. */
+/* The dimensions of the known product are prime, so no dimension is a multiple of a tile's edge. If a variant
+ * needs multiples, the dimensions are rounded up. The three dimensions always differ. */
 enum {
     SELF_TEST_M = 37,
     SELF_TEST_N = 67,
@@ -21,8 +22,8 @@ enum {
     TRANSPOSITION_N = 200,
 };
 
-/* The known product consists of small whole numbers, so every order of summation gives the exact result. The
- * arrays have space for elements of any type. */
+/* The known product. Its elements are small whole numbers, so the result is exact in every order of
+ * summation. The arrays have space for elements of any type. */
 struct known_product {
     size_t m;
     size_t n;
@@ -30,12 +31,12 @@ struct known_product {
     uint64_t a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
     uint64_t b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
     uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
-    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX]; /* the elements of `a` and `b` as numbers */
+    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX]; /* the elements of `a`, converted to double */
     double b_values[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
-    double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the expected product, before rounding */
+    double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the expected C, before rounding to its type */
 };
 
-/* Fills an operand with small whole numbers. Floats also get negative numbers, and bool only 0 and 1. */
+/* Fills an operand with small whole numbers. Floating-point operands also get negative numbers. */
 static void fill_operand(void *elements, double *values, enum mm_dtype dtype, size_t count, int numbers) {
     const int least = mm_dtype_is_float(dtype) ? -numbers / 2 : 0;
     for (size_t index = 0; index < count; index++) {
@@ -51,7 +52,7 @@ static double sum_at(const struct known_product *known, size_t row, size_t col) 
     return sum;
 }
 
-/* Rows of A and columns of B repeat, so the sums repeat too, and most sums are only copied. */
+/* Fills A and B, and computes the expected C. */
 static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
     assert(of.m <= SELF_TEST_MULTIPLE_MAX);
     assert(of.n <= SELF_TEST_MULTIPLE_MAX);
@@ -69,7 +70,7 @@ static void fill_known(struct known_product *known, enum mm_dtype dtype, struct 
                     : known->sums[row % A_NUMBERS * known->n + col % B_NUMBERS];
 }
 
-/* The exact sums are rounded to the type of C before they are compared. */
+/* Compares C with the exact sums, rounded to the type of C. */
 static enum mm_status check_known(const struct known_product *known, enum mm_dtype dtype,
                                   enum mm_dtype c_dtype, const char *name, struct mm_error *error) {
     for (size_t index = 0; index < known->m * known->n; index++) {
@@ -95,7 +96,7 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
     struct mm_job job = {.work.backend = device->backend, .variant = variant};
-    memset(known->c, 0xff, sizeof known->c); /* NaN or -1, to find elements that were not written */
+    memset(known->c, 0xff, sizeof known->c); /* so an element that was not written is wrong */
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
     job.product.tile = tile;
@@ -107,8 +108,8 @@ static enum mm_status run_product(struct mm_device *device, const struct mm_vari
     return check_known(known, dtype, job.product.c.dtype, job.outcome.ran->name, error);
 }
 
-/* Runs the variant with its usual tile, and then with each tile that a client may choose. MM_UNSUPPORTED for
- * a tile is no failure, because the device may have too little shared memory for this tile. */
+/* Runs the variant with its usual tile, and then with each tile that a client can choose. Ignores
+ * MM_UNSUPPORTED for such a tile, because a device can have too little shared memory for the tile. */
 static enum mm_status run_products(struct mm_device *device, const struct mm_variant *variant,
                                    enum mm_dtype dtype, struct known_product *known, struct mm_error *error) {
     fill_known(known, dtype, mm_variant_multiples(variant, dtype));
@@ -121,8 +122,8 @@ static enum mm_status run_products(struct mm_device *device, const struct mm_var
     return status;
 }
 
-/* The known transposition. Every byte depends on its place. The dimensions are no multiples of a tile, and
- * rows of 4-byte elements begin at multiples of 16 bytes, so kernels take all their code paths. */
+/* The known transposition. Every byte depends on its position. The dimensions are no multiples of a tile's
+ * edge, and rows of 4-byte elements begin at multiples of 16 bytes, so kernels take all their code paths. */
 struct known_transposition {
     uint64_t a[TRANSPOSITION_N * TRANSPOSITION_M];
     uint64_t c[TRANSPOSITION_M * TRANSPOSITION_N];
@@ -211,8 +212,8 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
 
 /* --- rates --------------------------------------------------------------------------------------- */
 
-/* The edge of the timed square product is doubled until the product takes a millisecond. Larger products have
- * other rates, so forecasts assume half of the measured rate. */
+/* To measure a rate, a square product is timed, and its edge is doubled until the product takes a
+ * millisecond. Other products have other rates, so forecasts assume half of the measured rate. */
 enum { EDGE_MIN = 64, EDGE_MAX = 1024, LONG_NS = 1000000, TIMES_SLOWER = 2, RUNS = 3 };
 
 static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
@@ -225,7 +226,7 @@ static struct mm_product square(enum mm_op op, size_t edge, char *memory) {
     return product;
 }
 
-/* The best of several runs counts, because the first run warms up, and a CPU quota may interrupt a run. */
+/* The best of several runs counts, because the first run is slow, and a CPU quota can interrupt a run. */
 static void assume_rate(struct mm_device *device, const struct mm_variant *variant, char *memory) {
     uint64_t best_ns = 0;
     for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {

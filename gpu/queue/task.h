@@ -9,15 +9,16 @@ enum mm_task_state { MM_TASK_AGAIN, MM_TASK_OVER };
 struct mm_task {
     struct mm_work work; /* first member; its kind is MM_WORK_TASK */
 
-    /* Whether slices may run beside products and tasks that share. If not, a slice has the device alone. */
+    /* Whether a slice can run at the same time as products and as other tasks that share. Otherwise the slice
+     * has the device alone. */
     bool shares;
 
     void *subject; /* data for `run` */
 
     /* Runs one slice of about MM_TASK_SLICE_NS. If the task fails, sets work.error and returns MM_TASK_OVER.
-     * If `cancelled`, releases what the task has acquired from the device, leaves work.error unchanged, and
-     * returns MM_TASK_OVER. A worker's thread calls this with no lock held. If that thread hangs, another
-     * thread cancels the task with a device of NULL, and the task's device memory is lost. */
+     * If `cancelled`, only releases what the task has acquired from the device, and returns MM_TASK_OVER. A
+     * worker's thread calls this with no lock held. If the worker's thread hangs, another thread calls this
+     * with `cancelled` and a device of NULL, and the task's device memory is lost. */
     enum mm_task_state (*run)(struct mm_task *task, struct mm_device *device, bool cancelled);
 };
 

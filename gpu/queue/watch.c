@@ -1,5 +1,5 @@
-/* Tests idle devices again. The test of each variant is a task of its own, so a request that arrives
- * meanwhile waits for at most one variant. */
+/* Tests idle devices again. Each variant is tested by a task of its own, so a request that arrives during the
+ * self-test waits for at most one variant. */
 #include "gpu/queue/watch.h"
 
 #include "gpu/queue/self_test.h"
@@ -14,8 +14,8 @@ struct self_test {
     struct mm_task task;     /* belongs to the queue while is_under_way */
     size_t row;              /* index of the variant to test next */
     uint64_t ended_ns;       /* when the last self-test ended */
-    int is_under_way;        /* __atomic access only; 0 after `end` has stored the finding */
-    struct mm_error finding; /* error of the last row, until it is reported */
+    int is_under_way;        /* a task tests a variant; __atomic access only */
+    struct mm_error finding; /* error of the variant tested last; MM_OK after it was reported */
 };
 
 struct mm_watch {
@@ -32,7 +32,8 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Advances to the next row. Returns true if this row was the last or has failed. */
+/* Advances to the next variant. Returns true if the self-test is over, because this variant failed or was the
+ * last. */
 static bool step(struct self_test *test) {
     if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
         return false;
@@ -41,7 +42,7 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Stores the finding first, then marks the device as failed, and counts the test last. */
+/* Ends the test of a variant. First stores the finding, then marks the device, and then counts. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;
@@ -95,12 +96,12 @@ static void begin(struct self_test *test, struct mm_queue *queue) {
         __atomic_store_n(&test->is_under_way, 0, __ATOMIC_RELAXED);
 }
 
-/* Whether to report the status. Other errors, such as short memory, say nothing about the device. */
+/* Whether to report the status. Short memory, for example, says nothing about the device. */
 static bool is_news(enum mm_status status) {
     return status == MM_DEVICE_FAILED || status == MM_INTERNAL || status == MM_UNSUPPORTED;
 }
 
-/* Reports the finding of the last row, or begins the test of the next row. */
+/* Reports the finding of the variant tested last, or begins the test of the next variant. */
 static enum mm_status look_at(struct self_test *test, struct mm_queue *queue, uint64_t now_ns,
                               struct mm_error *error) {
     const uint64_t rest_ns = test->watch->limits.rest_ns;

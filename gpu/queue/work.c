@@ -1,4 +1,4 @@
-/* Plans work of both kinds, and ends lists of work. */
+/* Plans products and tasks, and calls `done` for lists of work. */
 #include "gpu/queue/work.h"
 
 #include "gpu/queue/job.h"
@@ -7,7 +7,7 @@
 _Static_assert(offsetof(struct mm_job, work) == 0 && offsetof(struct mm_task, work) == 0,
                "a pointer to the work is one to the product or the task");
 
-/* The load of a task, which keeps its device busy for an unknown number of seconds. */
+/* The load of a task, in operations. It is high, because a task keeps its device busy for seconds. */
 static const double task_load = 1e13;
 
 enum mm_status mm_work_plan(struct mm_work *work, struct mm_device *device, struct mm_error *error) {

@@ -1,10 +1,10 @@
-/* The lists of work for one device: what waits, what runs, and what starts next. */
+/* The waiting list and the running list of one device's work, and the choice of the work that starts next. */
 #include "gpu/queue/worker.h"
 
 #include <stddef.h>
 
-/* Returns the queue's counter that includes the work, or NULL if none does. A paused task counts as running,
- * so it takes no place from jobs that wait. */
+/* Returns the counter of the queue that includes this work, or NULL for idle work. A paused task counts as
+ * running, so jobs_max does not include it. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     if (work->state == MM_WORK_IDLE)
         return NULL;
@@ -34,18 +34,18 @@ static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_stat
     }
 }
 
-/* With the mutex held. Other threads read the load without the mutex. */
+/* Adds to the worker's load. The caller holds the mutex, but other threads read the load without it. */
 static void add_load(struct mm_worker *worker, double load) {
-    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* so rounding errors do not add up */
+    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* 0 removes old rounding errors */
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 
-/* Notes that waiting work may be able to begin now. The caller holds the mutex. */
+/* Tells the worker's threads that waiting work can perhaps begin now. The caller holds the mutex. */
 static void note_change(struct mm_worker *worker) {
     __atomic_store_n(&worker->changes, worker->changes + 1, __ATOMIC_RELAXED);
 }
 
-/* Wakes the worker's other threads if work waits. The caller holds the mutex. */
+/* Wakes the worker's threads if work waits. The caller holds the mutex. */
 static void wake_others(struct mm_worker *worker) {
     if (!TAILQ_EMPTY(&worker->waiting))
         pthread_cond_broadcast(&worker->changed);
@@ -69,7 +69,7 @@ static void leave(struct mm_worker *worker, struct mm_work *work) {
 }
 
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
-    const bool was_first = TAILQ_FIRST(&worker->waiting) == work; /* other work waited behind it */
+    const bool was_first = TAILQ_FIRST(&worker->waiting) == work;
     TAILQ_REMOVE(&worker->waiting, work, listed);
     leave(worker, work);
     if (was_first) {
@@ -83,7 +83,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
 }
 
-/* Whether the first waiting work can begin beside the running work. No work overtakes work that must wait. */
+/* Whether the first waiting work can begin beside the running work. If not, no other work can begin
+ * either. */
 static bool can_begin(const struct mm_worker *worker) {
     const struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     return first != NULL && !worker->runs_exclusive &&
@@ -98,8 +99,7 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
     worker->runs_exclusive = work->is_exclusive;
 }
 
-/* A batch gets the waiting jobs that may share a launch with its first job. It ends when its copies reach
- * BATCH_BYTES_MAX, after SKIPPED_MAX other jobs, and before exclusive work. */
+/* Limits of a batch: the bytes that it copies, and how many other jobs it may overtake. */
 enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
@@ -114,7 +114,7 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
             break;
         if (work->batch_key != key)
             continue;
-        struct mm_job *job = mm_work_job(work); /* only products have keys */
+        struct mm_job *job = mm_work_job(work); /* not NULL, because only products have keys */
         bytes += mm_job_copied_bytes(job);
         if (batch->count == MM_BATCH_MAX || bytes > BATCH_BYTES_MAX)
             break;
@@ -123,7 +123,8 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
     }
 }
 
-/* Starts the first waiting work, and the jobs that share its launch. */
+/* Starts the first waiting work. If it is a task, returns the task. Otherwise *batch gets the product, and
+ * the waiting jobs that can share its launch. */
 static struct mm_task *start_first(struct mm_worker *worker, struct mm_batch *batch) {
     struct mm_work *first = TAILQ_FIRST(&worker->waiting);
     start(worker, first);
@@ -150,8 +151,8 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
     return task;
 }
 
-/* Removes work from the running list. Clears runs_exclusive in any case, because exclusive work runs alone.
- * work->is_exclusive may already come from a plan for another device. */
+/* Removes work from the running list. Always clears runs_exclusive, because exclusive work runs alone. This
+ * must not depend on work->is_exclusive, which can already come from a plan for another device. */
 static void end_running(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->running, work, listed);
     worker->runs_exclusive = false;

@@ -7,14 +7,14 @@
 
 #include <pthread.h>
 
-/* Only the thread itself uses this, except at start and join. */
+/* A thread of a worker. Only the thread itself uses this struct, except at start and join. */
 struct mm_worker_thread {
     struct mm_worker *worker;
     pthread_t thread;
-    uint64_t spin_ns; /* how long the thread polls the device before it naps */
-    unsigned seen;    /* worker->changes when the thread last looked at the list */
+    uint64_t spin_ns; /* how long the thread polls the device before it sleeps */
+    unsigned seen;    /* worker->changes when the thread last looked at the waiting list */
     struct mm_pipeline pipeline;
-    struct mm_work *over; /* list (by `next`) of work whose `done` is not called yet */
+    struct mm_work *over; /* list of work whose `done` must still be called, linked by `next` */
 };
 
 TAILQ_HEAD(mm_work_list, mm_work);
@@ -25,23 +25,21 @@ struct mm_worker {
     struct mm_worker_thread threads[MM_LANES_MAX];
     unsigned thread_count; /* number of started threads */
 
-    /* Signalled when work arrives or ends, or when the queue closes. Uses queue->mutex and
-     * CLOCK_MONOTONIC. */
+    /* Signalled when work arrives or ends, or when the queue closes. Used with queue->mutex. */
     pthread_cond_t changed;
 
-    /* How often work arrived, or left the front of the waiting list. __atomic access; written with the mutex
-     * held. */
+    /* Incremented when waiting work can perhaps begin. __atomic access; written with the mutex held. */
     unsigned changes;
 
     struct mm_work_list waiting; /* oldest first, including paused work */
     struct mm_work_list running; /* in order of start */
-    size_t jobs;                 /* number of waiting and running jobs */
-    double load;                 /* sum over the jobs; __atomic access, written with the mutex held */
-    double expected_ns;          /* how long the jobs will keep the device busy; unknown times count 0 */
+    size_t jobs;                 /* length of both lists together */
+    double load;                 /* of all work in both lists; __atomic access, written with the mutex held */
+    double expected_ns;          /* time for all work in both lists; unknown times count as 0 */
     bool runs_exclusive;
 };
 
-/* No thread holds the mutex while it calls a backend, a task or a `done`. */
+/* The queue. No thread may hold the mutex while it calls a backend, a task's `run` or a `done`. */
 struct mm_queue {
     pthread_mutex_t mutex; /* guards the members below, and the workers' lists and loads */
     struct mm_queue_limits limits;
@@ -51,7 +49,8 @@ struct mm_queue {
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */
     bool stopping;       /* new work is rejected; __atomic access, written with the mutex held */
 
-    /* Only the first part of a product may still begin. Written with the mutex held; __atomic access. */
+    /* If set, no step begins, except the first step of a product. __atomic access, written with the mutex
+     * held. */
     bool ending_tasks;
 
     bool closing; /* workers end when their lists are empty */
@@ -64,38 +63,38 @@ struct mm_queue {
 /* Adds idle work to the waiting list. The caller holds the mutex. */
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work);
 
-/* Removes waiting or paused work, which becomes idle. The caller holds the mutex. */
+/* Removes waiting or paused work, and makes it idle. The caller holds the mutex. */
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves work to the front of the waiting list. The caller holds the mutex. */
+/* Moves work in the waiting list to the front. The caller holds the mutex. */
 void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 
-/* Removes running work, which becomes idle. The caller holds the mutex. */
+/* Removes running work, and makes it idle. The caller holds the mutex. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
 /* Moves running work to the end of the waiting list, or to the front if cancelled. The caller holds the
  * mutex. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
-/* Starts the next work. Returns a task, or fills *batch with products that may share a launch and returns
- * NULL. If nothing can begin beside the running work and may_wait is set, waits until something can begin or
- * the queue closes. If nothing was started, returns NULL with an empty batch. Sets *seen to worker->changes,
- * or to one less if more waiting work could begin, so the caller looks again. The caller does not hold the
- * mutex. */
+/* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.
+ * If no work can begin now and may_wait, waits until work can begin or the queue closes. If no work was
+ * started, *batch is empty, and the result is NULL. Sets *seen to worker->changes, or to one less if more
+ * work can begin now, so the caller looks again. The caller must not hold the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 
 /* --- queue.c: for a worker whose device has failed ----------------------------------------------- */
 
-/* Plans a product that has not begun for another device, and moves it to that device's worker. Returns false
- * if no other device can run the product, if the queue is closing, or if the work is a task. `runs_at` is the
- * worker that runs the product, or NULL if the product is idle. The caller does not hold the mutex. */
+/* Plans a product for another device, and moves the product to the worker of this device. The product has not
+ * begun. `runs_at` is the worker that has the product in its running list, or NULL. Returns false if no other
+ * device can run it, if the queue is closing, or if the work is a task. The caller must not hold the
+ * mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 
 /* --- worker_thread.c ----------------------------------------------------------------------------- */
 
-/* Starts the threads of a worker. Its queue, device and lists are set, and all other members are 0. Even
- * after a failure, the caller must call mm_worker_join. */
+/* Starts the threads of a worker. The caller has set the worker's queue, device and lists, and all other
+ * members to 0. Even after a failure, the caller must call mm_worker_join. */
 enum mm_status mm_worker_start(struct mm_worker *worker, struct mm_error *error);
 
 /* Joins the worker's threads. The caller has set queue->closing and broadcast `changed`. */

@@ -1,5 +1,4 @@
-/* The threads of a worker. Each thread begins products in free lanes, ends finished lanes, and runs slices of
- * tasks. Between two parts or slices, work goes to the end of the waiting list. */
+/* The threads of a worker. Each thread begins and ends products in lanes, and runs slices of tasks. */
 #include "gpu/queue/worker.h"
 
 #include "gpu/cpu/cores.h"
@@ -14,12 +13,11 @@ static bool is_late(const struct mm_work *work, uint64_t now_ns) {
     return work->deadline_ns != 0 && now_ns > work->deadline_ns;
 }
 
-/* Whether a device has begun the first step. */
 static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
 
-/* Whether to run the work: it is not cancelled or late, and the device works. Otherwise sets work->error. */
+/* Whether the work can run. If it is cancelled or late, or if the device failed, sets work->error. */
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
@@ -33,14 +31,14 @@ static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64
     return work->error.status == MM_OK;
 }
 
-/* Whether a task, or a product that has begun, may continue. Otherwise sets work->error. */
+/* Whether a task can run its next slice, or a product its next part. If not, sets work->error. */
 static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (__atomic_load_n(&worker->queue->ending_tasks, __ATOMIC_RELAXED))
         mm_fail(&work->error, MM_STOPPING, "the service stopped before the job's end");
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device must run this product. If not, the product is empty, or work->error says why. */
+/* Whether the device must run this product. If not, C is empty, or this sets work.error. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);
@@ -50,14 +48,14 @@ static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now
     return job->product.m > 0 && job->product.n > 0;
 }
 
-/* Ends finished work. Its `done` is called later, together with other work. The caller holds the mutex. */
+/* Removes finished work from the running list. call_done will call its `done`. The caller holds the mutex. */
 static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     mm_worker_finish(self->worker, work);
     work->next = self->over;
     self->over = work;
 }
 
-/* Ends finished jobs. Learns rates with the mutex held, because a host device has several threads. */
+/* Ends finished jobs, and learns rates. Holds the mutex for both, because a host device has many threads. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -77,7 +75,7 @@ static void call_done(struct mm_worker_thread *self) {
     mm_work_list_done(list);
 }
 
-/* Moves the jobs that got no device memory, which other lanes may have. */
+/* Moves the jobs that failed because device memory was short from *failed to *without_memory. */
 static void move_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
     unsigned others = 0;
     for (unsigned index = 0; index < failed->count; index++) {
@@ -90,14 +88,14 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
     failed->count = others;
 }
 
-/* Moves work to another device if this device has failed. Returns false if the work stays here. */
+/* Moves work that has not begun to another device if this device has failed. Otherwise returns false. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
 }
 
-/* Begins products in a free lane. Finishes products that are already over, and products that fail to begin.
- * If other lanes are busy, *without_memory gets the products that found no memory. */
+/* Begins products in a free lane. Finishes products that need no device, and products that fail to begin. But
+ * if other lanes are busy, *without_memory gets the products that failed because memory was short. */
 static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
                   struct mm_batch *without_memory) {
     struct mm_worker *worker = self->worker;
@@ -117,17 +115,17 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &over);
     if (self->pipeline.busy > 0)
         move_without_memory(&begun, without_memory);
-    finish(self, &begun); /* the remaining jobs failed */
+    finish(self, &begun); /* mm_pipeline_begin left only jobs that failed */
 }
 
-/* Begins products while no lane is busy, so a product that finds no memory fails at once. */
+/* Begins products while no lane is busy. Products that get no memory fail, because no lane will free any. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);
     begin(self, batch, &without_memory);
 }
 
-/* Continues a product that has more parts, now or after other waiting work. Only the host has parts. */
+/* Continues a product that has more parts, on a host device. If other work waits, pauses the product. */
 static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
     struct mm_worker *worker = self->worker;
     batch->jobs[0]->more = false;
@@ -140,7 +138,7 @@ static void go_on(struct mm_worker_thread *self, struct mm_batch *batch) {
         begin_alone(self, batch);
 }
 
-/* Ends a finished lane. Returns false if there is none. */
+/* Ends the jobs of one lane whose launch is complete. Returns false if no launch is complete. */
 static bool end(struct mm_worker_thread *self) {
     struct mm_batch ended;
     if (!mm_pipeline_end(&self->pipeline, &ended))
@@ -160,11 +158,11 @@ static bool end(struct mm_worker_thread *self) {
     return true;
 }
 
-/* A thread polls for SPIN_NS, which is enough for a small product, and then naps. A nap takes a NAP_PART-th
- * of the time waited so far, so it delays the end of a job only a little. */
+/* A thread that waits for the device first polls for SPIN_NS, which is enough for a small product. Then it
+ * naps, each time for 1/NAP_PART of the time waited so far. So naps delay the end of a job only a little. */
 enum { SPIN_NS = 30000, NAP_PART = 16, NAP_NS_MAX = 200000 };
 
-/* Returns when to look at the lanes again. While the thread still polls, that is now. */
+/* Returns when to look at the lanes again. Returns now_ns while the thread still polls. */
 static uint64_t next_look_ns(const struct mm_worker_thread *self, uint64_t now_ns) {
     const uint64_t waited_ns = now_ns - self->pipeline.changed_ns;
     if (waited_ns <= self->spin_ns)
@@ -181,7 +179,7 @@ static void sleep_until(uint64_t then_ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
 }
 
-/* Waits until no lane is busy, and then begins again a job that got no memory. */
+/* Waits until no lane is busy, and then tries again to begin a job that got no memory. */
 static void begin_again(struct mm_worker_thread *self, struct mm_job *job) {
     const struct mm_batch batch = {.jobs = {job}, .count = 1};
     while (self->pipeline.busy > 0) {
@@ -204,7 +202,7 @@ static void begin_all(struct mm_worker_thread *self, const struct mm_batch *batc
         begin_again(self, without_memory.jobs[index]);
 }
 
-/* Whether a job that this thread could begin may have arrived since the thread last looked at the list. */
+/* Whether this thread could begin a job, and the waiting list has changed since the thread's last look. */
 static bool has_arrivals(const struct mm_worker_thread *self) {
     return mm_pipeline_may_begin(&self->pipeline, mm_clock_ns()) &&
            __atomic_load_n(&self->worker->changes, __ATOMIC_RELAXED) != self->seen;
@@ -224,7 +222,7 @@ static void nap(struct mm_worker_thread *self, uint64_t then_ns) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Waits until a lane is finished and ends it, or until a job arrives that this thread could begin. */
+/* Ends a launch when it is complete. Stops waiting if a job arrives that this thread could begin. */
 static void wait_and_end(struct mm_worker_thread *self) {
     while (!end(self) && !has_arrivals(self)) {
         const uint64_t now_ns = mm_clock_ns();
@@ -234,7 +232,8 @@ static void wait_and_end(struct mm_worker_thread *self) {
     }
 }
 
-/* Runs a slice of a task, or ends the task. A task that never began has acquired nothing to release. */
+/* Runs a slice of a task, or ends the task. To end a task that has begun, calls its `run` with
+ * `cancelled`. */
 static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     struct mm_worker *worker = self->worker;
     struct mm_work *work = &task->work;
@@ -252,17 +251,16 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* Calls `done` after the next jobs of a GPU have begun, so the GPU works meanwhile. But `done` comes before a
- * slice of a task and before a product on the host, because these keep the thread busy. */
+/* The main function of a worker's thread. On a GPU, begins the next jobs before it calls `done`, so the GPU
+ * works meanwhile. Calls `done` before a slice of a task or a product on a host device. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;
     struct mm_batch batch;
     const bool is_async = worker->device->backend->is_over != NULL;
-    self->spin_ns =
-        mm_cores() > 1 ? SPIN_NS : 0; /* on a single core, polling would keep other threads from running */
+    self->spin_ns = mm_cores() > 1 ? SPIN_NS : 0; /* on a single core, polling would stop all other threads */
     if (is_async)
-        prctl(PR_SET_TIMERSLACK, 1000UL); /* otherwise a nap may take 50 µs longer */
+        prctl(PR_SET_TIMERSLACK, 1000UL); /* without this, a nap can take 50 µs longer */
     for (;;) {
         struct mm_task *task = NULL;
         batch.count = 0;

@@ -1,4 +1,4 @@
-/* Counts the store's bytes by state and by namespace, and drops reservations of slow uploads. */
+/* Counts the store's bytes by state and by namespace. Drops reservations of slow uploads if needed. */
 #include "gpu/store/account.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, 
     for (size_t index = 0; index < count; index++) {
         struct mm_space *space = mm_account_space(account, numbers[index]);
         assert(space != NULL);
-        if (space < account->spaces + kept) /* because a number may occur several times */
+        if (space < account->spaces + kept) /* `numbers` can contain a number several times */
             continue;
         const struct mm_space moved = *space;
         *space = account->spaces[kept];
@@ -63,7 +63,7 @@ static size_t used_bytes(const struct mm_account *account) {
     return bytes;
 }
 
-/* Whether an upload is more than a second behind the constant rate that completes it at its deadline. */
+/* Whether an upload is too slow (struct mm_store_slot). */
 static bool is_too_slow(const struct mm_store_slot *slot, uint64_t now_ns) {
     enum { GRACE_NS = 1000000000 };
     if (slot->arrived_bytes == NULL || now_ns < slot->started_ns + GRACE_NS)
@@ -74,8 +74,8 @@ static bool is_too_slow(const struct mm_store_slot *slot, uint64_t now_ns) {
     return arrived * whole < (double)slot->upload_bytes * passed;
 }
 
-/* Drops the reservation of one slow upload in this namespace, or in any if `space` is NULL. Returns false if
- * no upload is too slow. */
+/* Drops one slow upload's reservation in this namespace, or in any if `space` is NULL. Returns false if there
+ * is no such reservation. */
 static bool drop_slow_slot(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_slot *slot = TAILQ_FIRST(&account->slots); slot != NULL;
          slot = TAILQ_NEXT(slot, reserved)) {
@@ -127,8 +127,8 @@ static enum mm_status fail_space(struct mm_error *error) {
     return mm_fail(error, MM_UNAUTHORIZED, "the API key in Authorization is no longer valid");
 }
 
-/* Reserves `more` bytes for a value that already has own_bytes. Drops reservations of slow uploads if the
- * bytes do not fit. */
+/* Reserves `more` bytes, besides own_bytes that are already reserved. If necessary, drops slow uploads'
+ * reservations. */
 static enum mm_status reserve(struct mm_account *account, uint64_t number, size_t more, size_t own_bytes,
                               bool was_lost, uint64_t now_ns, struct mm_error *error) {
     struct mm_space *space = mm_account_space(account, number);

@@ -1,5 +1,5 @@
-/* Names and values: an array sorted by namespace and name, guarded by one mutex. Memory is freed only after
- * the mutex is unlocked, because that may take long. */
+/* The store: an array of values, sorted by namespace and name, and guarded by one mutex. Memory is freed only
+ * after the mutex is unlocked, because freeing can take long. */
 #include "gpu/store/account.h"
 
 #include "gpu/mutex.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Has a copy of the value's expiry, so a search for expired values reads only the array. */
+/* An element of the array. Copies value->expires_ns, so a search for expired values reads only the array. */
 struct entry {
     struct mm_stored *value;
-    uint64_t expires_ns; /* UINT64_MAX if the value never expires */
+    uint64_t expires_ns; /* UINT64_MAX if the value does not expire */
 };
 
 SLIST_HEAD(dropped, mm_stored);
@@ -65,8 +65,8 @@ static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
 
-/* Drops a reference. Values without references are added to *dropped. All functions with a parameter
- * `dropped` are called with the mutex held. */
+/* Drops a reference. If it was the last, adds the value to *dropped. `unlock` frees the values in *dropped.
+ * The caller of a function with a parameter `dropped` holds the mutex. */
 static void drop_reference(struct mm_store *store, struct mm_stored *value, struct dropped *dropped) {
     assert(value->references > 0);
     if (--value->references > 0)
@@ -94,7 +94,7 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
 
 /* --- names */
 
-/* Returns the index of the name, or of the first name after it. */
+/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -129,7 +129,7 @@ static void insert(struct mm_store *store, struct mm_stored *value) {
         store->expires_ns = entry->expires_ns;
 }
 
-/* Drops expired values and, if `spaces` is set, values of dropped namespaces. */
+/* Drops expired values. If `spaces`, also drops the values of dropped namespaces. */
 static void clean(struct mm_store *store, bool spaces, uint64_t now_ns, struct dropped *dropped) {
     size_t kept = 0;
     if (!spaces && now_ns < store->expires_ns)
@@ -178,14 +178,14 @@ void mm_store_close(struct mm_store *store) {
 
 /* --- storing */
 
-/* Returns the number of values of one namespace, which are neighbours in the array. */
+/* Returns the number of values in a namespace. The values of a namespace are neighbours in the array. */
 static size_t count_of(const struct mm_store *store, uint64_t space) {
     bool unused;
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Checks that one more name is allowed. Other reservations for new names count too, unless this slot was
- * already checked when it was reserved. */
+/* Checks that one more name is allowed. If slot->is_new, the slot has passed this check before, so only names
+ * that exist count. Otherwise reservations for new names count too. */
 static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
@@ -233,13 +233,13 @@ void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Returns the shorter of the requested and the longest allowed lifetime; 0 for no end. */
+/* Returns the requested lifetime, but at most the longest allowed lifetime. 0 stands for no limit. */
 static uint64_t life_ns(const struct mm_store_limits *limits, uint64_t asked_ns) {
     const uint64_t most_ns = limits->ttl_ns_max;
     return most_ns == 0 || (asked_ns != 0 && asked_ns < most_ns) ? asked_ns : most_ns;
 }
 
-/* Makes a value without its memory. NULL if the system has no memory or no random bits. */
+/* Makes a value that does not own its memory yet. NULL if the system has no memory or no random bits. */
 static struct mm_stored *make_value(const struct mm_store *store, uint64_t space, const char *name,
                                     const struct mm_store_content *content, uint64_t now_ns) {
     const uint64_t ttl_ns = life_ns(&store->limits, content->ttl_ns);
@@ -263,7 +263,7 @@ static enum mm_status check_expected(const struct mm_stored *old, const char *ex
                    "another request changed the matrix; read it again and repeat the request");
 }
 
-/* MM_STORE_FULL if values in host memory would exceed their limit. */
+/* Checks that values in host memory do not exceed their limit. */
 static enum mm_status check_host(struct mm_store *store, const struct mm_store_slot *slot,
                                  const struct mm_stored *value, struct mm_error *error) {
     const size_t limit = store->limits.host_bytes_max;
@@ -277,8 +277,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that the name had
- * before, or NULL. */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` had the name before, or is
+ * NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);

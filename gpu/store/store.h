@@ -1,7 +1,7 @@
-/* Stored matrices: names, and the immutable values that they stand for (stored.h). A name loses its value by
- * replacement, removal or expiry. A value is freed when it has no name and no references. Its bytes count
- * from reservation until then. Names belong to a namespace, which is a number. The store knows no HTTP, no
- * JSON and no API keys.
+/* Stored matrices. A name stands for an immutable value (stored.h), until the value is replaced or removed,
+ * or expires. A value is freed when it has no name and no references. The bytes of a value count from the
+ * reservation until the value is freed. Each name belongs to a namespace, which is a number. The store knows
+ * no HTTP, no JSON and no API keys.
  *
  * Any thread may call these functions. now_ns is mm_clock_ns(). */
 #pragma once
@@ -19,83 +19,82 @@ struct mm_store_limits {
     uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
 
-/* Memory that is reserved for a value during its upload. An upload is too slow if it is more than a second
+/* A reservation of memory for a value during its upload. An upload is too slow if it is more than a second
  * behind the constant rate that would complete it at its deadline. A slow upload loses its reservation if
- * another upload needs the memory. All members are 0 if nothing is reserved. While reserved, this struct must
- * not move. */
+ * another upload needs the memory. A slot of zeros has no reservation. A reserved slot must not move. */
 struct mm_store_slot {
     uint64_t space;
     size_t bytes;
 
-    /* Bytes of the upload that have arrived; __atomic access. NULL if the reservation cannot be lost. */
+    /* How many bytes of the upload have arrived; __atomic access only. NULL if the upload is never slow. */
     const size_t *arrived_bytes;
 
     size_t upload_bytes;
     uint64_t started_ns;
     uint64_t deadline_ns;
     bool is_reserved;
-    bool is_lost;                        /* another upload got the memory; __atomic access while reserved */
-    bool is_new;                         /* the name has no value yet, so the slot counts as one */
+    bool is_lost; /* another upload got the memory; __atomic access while is_reserved */
+    bool is_new;  /* the name has no value yet, so the slot counts as a value */
     TAILQ_ENTRY(mm_store_slot) reserved; /* entry in the store's list of reservations */
 };
 
 struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
-    void *data;                         /* elements, within `memory`; NULL if only_copy has them */
-    struct mm_buffer *memory;           /* memory of `data`; the store owns it after success */
-    struct mm_reservation *reservation; /* in which `memory` counts until success */
+    void *data;                         /* the elements in host memory, or NULL */
+    struct mm_buffer *memory;           /* the buffer that contains `data`; the store takes it on success */
+    struct mm_reservation *reservation; /* the reservation in which `memory` counts until success */
 
-    /* The elements in device memory, or NULL if `data` has them. The store owns them after success. */
+    /* The elements in device memory, or NULL. The store takes this copy on success. */
     struct mm_device_copy *only_copy;
 
     uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
 
-    /* The ETag that the name's value must have, "" if the name must have no value, NULL for any. */
+    /* The ETag that the old value must have. "" if there must be no old value, NULL for no condition. */
     const char *expected;
 };
 
 struct mm_store;
 
-/* Opens a store. The budget outlives the store. NULL if memory runs out. */
+/* Opens a store. The budget must outlive the store. Returns NULL if memory runs out. */
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget);
 
-/* Sets new limits before anything was stored or reserved. count_max must not change. */
+/* Sets new limits. Nothing may have been stored or reserved before. count_max must not change. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
-/* Frees the store. First release all references and reservations. NULL is allowed. */
+/* Frees the store. The caller must first release all references and reservations. NULL is allowed. */
 void mm_store_close(struct mm_store *store);
 
 /* Whether a name is valid: [A-Za-z0-9._-]{1,128}, but not . or .. */
 bool mm_store_is_name(const char *name);
 
-/* Drops all namespaces except these, with their values, and rejects new values there. The array has at most
- * MM_STORE_SPACES_MAX / 2 numbers. `newest` is the highest number that any namespace has had. Higher numbers
- * stay allowed. A server without API keys uses namespace 0. */
+/* Drops all namespaces that are not in `spaces`, with their values, and rejects new values in them. `count`
+ * is at most MM_STORE_SPACES_MAX / 2. `newest` is the highest number that any namespace has had. Namespaces
+ * with higher numbers are new, and stay allowed. A server without API keys uses namespace 0. */
 void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
-/* Reserves slot->bytes for a value of this name. The caller has set the slot's members before is_reserved.
- * For a new name, the reservation counts as a value too, unless its upload is too slow. MM_STORE_FULL, with
- * the limit and the free bytes of the namespace, if the value does not fit. MM_UNAUTHORIZED if the namespace
- * was dropped. */
+/* Reserves slot->bytes for a value of this name. The caller has set those members of the slot that precede
+ * is_reserved. If the name is new, the reservation counts as a value, unless the upload is too slow.
+ * MM_STORE_FULL, with the limit and the free bytes of the namespace, if the value does not fit.
+ * MM_UNAUTHORIZED if the namespace was dropped. */
 enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error);
 
-/* Releases the reservation, if there is one. */
+/* Releases the slot's reservation, if the slot has one. */
 void mm_store_unreserve(struct mm_store *store, struct mm_store_slot *slot);
 
-/* Stores a value under the name for which the slot was reserved. First changes the slot to the value's size.
- * On success the reservation ends, and the caller must release the reference *value. *is_new tells whether
- * the name had no value. MM_STORE_FULL if the value does not fit, for example because the slot was lost.
- * MM_PRECONDITION_FAILED if content->expected does not match. MM_UNAUTHORIZED if the namespace was dropped.
- * MM_INTERNAL if memory runs out. On failure the old value stays, and the caller still owns the memory and
- * the slot. */
+/* Stores a value under the name for which the slot was reserved. First changes the reservation to the value's
+ * size. On success the reservation ends, and *value is a reference that the caller must release. *is_new is
+ * true if the name had no value before. MM_STORE_FULL if the value does not fit, for example because the
+ * reservation was lost. MM_PRECONDITION_FAILED if content->expected does not match. MM_UNAUTHORIZED if the
+ * namespace was dropped. MM_INTERNAL if memory runs out. On failure the old value stays, and the caller still
+ * owns the contents and the reservation. */
 enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                             const struct mm_store_content *content, uint64_t now_ns, struct mm_stored **value,
                             bool *is_new, struct mm_error *error);
 
-/* Returns a reference to the value of this name, or NULL if there is none. The time taken does not reveal
- * whether other namespaces have the name. If `used`, sets the value's used_ns. */
+/* Returns a reference to the value of this name, or NULL. The caller must release the reference. The time of
+ * the call does not reveal whether other namespaces have the name. If `used`, sets the value's used_ns. */
 struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
                                    uint64_t now_ns);
 
@@ -105,28 +104,29 @@ enum mm_status mm_store_fail_missing(const char *field, const char *name, struct
 /* Releases a reference. NULL is allowed. */
 void mm_store_release(struct mm_store *store, struct mm_stored *value);
 
-/* Removes the name if its value has the ETag `expected` (NULL: any value). Returns whether it was removed. */
+/* Removes the name if its value has the ETag `expected`, or if `expected` is NULL. Returns whether the name
+ * was removed. */
 bool mm_store_remove(struct mm_store *store, uint64_t space, const char *name, const char *expected,
                      uint64_t now_ns);
 
-/* Writes references to the values of a namespace whose names sort after `after`, in order, at most count_max.
- * Returns how many. The caller releases each reference. */
+/* Lists a namespace in the order of names, from the first name after `after` on. Writes at most count_max
+ * references to `values`, and returns how many. The caller must release each reference. */
 size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, struct mm_stored **values,
                      size_t count_max, uint64_t now_ns);
 
 struct mm_store_usage {
-    size_t bytes; /* stored, reserved, or released but still in use */
+    size_t bytes; /* sum over all states (account.h) */
     size_t limit;
 };
 
 struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t space);
 
-/* Drops expired values. This is fast if none has expired. */
+/* Drops expired values. This is fast if no value has expired. */
 void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
-/* Sums over all namespaces. The last four members add up to limits.bytes_max. */
+/* Sums over all namespaces. The last four members together are limits.bytes_max. */
 struct mm_store_totals {
-    size_t count;        /* values with a name */
+    size_t count;        /* number of named values */
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t stored_bytes; /* bytes of named values */
     size_t reserved_bytes;

@@ -1,4 +1,4 @@
-/* Makes stored values, and finds and reads their elements. */
+/* Makes stored values, finds their device copies, and reads their elements. */
 #include "gpu/store/stored.h"
 
 #include "gpu/device/backend.h"

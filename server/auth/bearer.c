@@ -1,4 +1,3 @@
-/* Reads Authorization, and says why a request is refused. */
 #include "server/auth/bearer.h"
 
 #include "api/slice.h"
@@ -24,7 +23,7 @@ static enum MHD_Result look(void *seen, enum MHD_ValueKind kind, const char *nam
     return MHD_YES;
 }
 
-/* Blanks at the end are not part of the value (RFC 9112, 5.1). */
+/* Finds the key. Spaces at the end do not belong to the header's value (RFC 9112, 5.1). */
 size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key) {
     static const char scheme[] = "Bearer ";
     const size_t scheme_bytes = sizeof scheme - 1;

@@ -1,4 +1,4 @@
-/* Reads keys line by line, compares them in constant time, and keeps the keys in force behind one pointer. */
+/* Reads keys line by line, compares them in constant time, and keeps the valid set behind one pointer. */
 #include "server/auth/keys.h"
 
 #include "api/slice.h"
@@ -24,7 +24,6 @@ static bool is_space(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* Splits the next word off a line; empty at the end of the line. */
 static struct mm_slice next_word(struct mm_slice *line) {
     while (line->length > 0 && is_space(*line->start)) {
         line->start++;
@@ -64,7 +63,6 @@ static bool is_printable(struct mm_slice word) {
     return true;
 }
 
-/* `where` is "line 7" or "key 2". */
 static enum mm_status check_key(const struct mm_key_set *set, struct mm_slice key, const char *where,
                                 struct mm_error *error) {
     if (key.length < MM_KEY_BYTES_MIN || key.length > MM_KEY_BYTES_MAX)
@@ -116,7 +114,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
-    /* An operator who deletes one of the two lines would believe that the key is no longer valid. */
+    /* Refuse a key on two lines: an operator who deletes one would believe the key is no longer valid. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
                        where);
@@ -154,13 +152,12 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     return MM_OK;
 }
 
-/* Compares all words of all keys and selects the index by a mask. If the loop ended early, its time would
- * reveal how much of a guess was right. The assembly hides `difference` from the compiler, which could
- * otherwise end the loop early. */
+/* Always compares all words of all keys. A loop that stopped early would reveal by its duration how much of a
+ * guess was right. The empty assembly hides `difference`, so the compiler cannot make the loop stop early. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
-    /* These bounds are no secret. Zeros at the end would match the zeros that fill up keys. */
+    /* The length is not secret. A key with zeros could match the padding of another key. */
     if (bytes < MM_KEY_BYTES_MIN || bytes > MM_KEY_BYTES_MAX || memchr(key, '\0', bytes) != NULL)
         return MM_KEY_NONE;
     memcpy(asked, key, bytes);
@@ -169,7 +166,7 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
         for (size_t word = 0; word < MM_KEY_WORDS; word++)
             difference |= asked[word] ^ set->keys[index].words[word];
         __asm__("" : "+r"(difference));
-        const uint64_t equal = ((difference | (UINT64_C(0) - difference)) >> 63) - 1; /* all ones, or 0 */
+        const uint64_t equal = ((difference | (UINT64_C(0) - difference)) >> 63) - 1;
         found = (found & ~equal) | (index & equal);
     }
     return found;
@@ -185,9 +182,9 @@ struct counter {
 struct mm_keys {
     const struct mm_options *options;
     struct mm_key_set *current;
-    pthread_rwlock_t lock; /* guards `current`; a reload goes before waiting requests */
-    uint64_t space_count;  /* namespaces since the start; only the thread that reads keys uses it */
-    size_t label_count;    /* complete counters; __atomic access only */
+    pthread_rwlock_t lock; /* guards `current`; a waiting reload blocks new readers */
+    uint64_t space_count;  /* namespaces created since the start; only the thread that reads keys uses it */
+    size_t label_count;    /* entries of `counters` that are set; __atomic access only */
     struct counter counters[LABELS_MAX];
 };
 
@@ -209,7 +206,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* The index of a label's counter, which is added if it is new; LABELS_MAX if there are too many. */
+/* Returns the index of the label's counter. Adds a missing counter, or returns LABELS_MAX if none is free. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)
@@ -232,8 +229,8 @@ static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *mad
     return MM_OK;
 }
 
-/* Finds the owner of `key` among the first `count` keys: one with the same name, or, if `key` has no name,
- * the key itself. NULL if there is none. */
+/* Finds a key with the same owner as `key` among the first `count` keys. Keys with equal names have one
+ * owner. A key without a name has an owner of its own. Returns NULL if no key is found. */
 static const struct mm_key *find_owner(const struct mm_key_set *set, size_t count, const struct mm_key *key) {
     const char *text = (const char *)key->words;
     size_t index = 0;
@@ -246,8 +243,8 @@ static const struct mm_key *find_owner(const struct mm_key_set *set, size_t coun
     return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
 }
 
-/* Gives each new key the namespace of its owner, who may be in the new set or in force; else a new
- * namespace. */
+/* Gives each key of the new set `made` a namespace. If the key's owner has another key in `made` or in the
+ * current set, the namespaces are equal. */
 static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
     for (size_t index = 0; index < made->count; index++) {
         struct mm_key *key = &made->keys[index];
@@ -262,7 +259,6 @@ static enum mm_status fail_memory(struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for API keys");
 }
 
-/* NULL on failure, with *error set. */
 static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error) {
     const struct mm_options *options = keys->options;
     struct mm_key_set *made = mm_key_set_open();

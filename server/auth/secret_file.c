@@ -15,8 +15,7 @@ enum mm_status mm_secret_file_fail(const char *what, const char *path, const cha
     return mm_fail(error, MM_BAD_REQUEST, "%s %.300s: %s", what, path, why);
 }
 
-/* Opens only a regular file, because it is read again later, and opening a pipe could block for ever. Returns
- * −1 on failure, with *error set. */
+/* Accepts only regular files, because opening a pipe could block. Returns −1 with *error on failure. */
 static int open_file(const char *what, const char *path, bool is_secret, struct mm_error *error) {
     struct stat state;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -34,7 +33,6 @@ static int open_file(const char *what, const char *path, bool is_secret, struct 
     return -1;
 }
 
-/* Returns how many bytes were read; −1 on failure, with errno set. */
 static ssize_t read_all(int file, char *text, size_t most) {
     size_t bytes = 0;
     while (bytes < most) {
@@ -53,7 +51,7 @@ enum mm_status mm_secret_file_read(const char *what, const char *path, size_t by
     int opened = open_file(what, path, is_secret, error);
     if (opened < 0)
         return error->status;
-    const size_t buffer_bytes = bytes_max + 1; /* one byte more shows that a file is too long */
+    const size_t buffer_bytes = bytes_max + 1; /* one byte more, to detect a file that is too long */
     *file = (struct mm_secret_file){.text = calloc(1, buffer_bytes), .buffer_bytes = buffer_bytes};
     const ssize_t bytes = file->text == NULL ? -1 : read_all(opened, file->text, buffer_bytes);
     const int failure = errno;

@@ -1,5 +1,5 @@
-/* TLS by GnuTLS. At each handshake GnuTLS gets a copy of the certificate and its key, and frees it. So a
- * pair can be replaced while handshakes use the old one. The copy costs little beside the handshake. */
+/* TLS with GnuTLS. GnuTLS gets its own copy of the certificate and key for each handshake, so the pair can be
+ * replaced at any time. The copy costs little compared with the handshake. */
 #include "server/auth/tls.h"
 
 #include "server/observe/log.h"
@@ -18,27 +18,27 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* TLS 1.2 and 1.3. Keys are exchanged by elliptic curves only: a stolen private key reveals nothing of
- * earlier connections, and clients cannot make the server compute with long numbers. Ciphers authenticate
- * what they encrypt. */
+/* Allows only TLS 1.2 and 1.3. Keys are exchanged only by elliptic curves. So a stolen private key reveals
+ * nothing of earlier connections, and clients cannot make the server compute with long numbers. All ciphers
+ * also authenticate the data. */
 static char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
 
-/* For one complete handshake message: ten times what clients send. */
+/* Limits one handshake message to ten times the size that clients send. */
 enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
 
 static const char cert_file[] = "the certificate", key_file[] = "the private key";
 
 struct pair {
-    gnutls_x509_crt_t chain[MM_TLS_CHAIN_MAX]; /* the server's first, then the issuer of each */
+    gnutls_x509_crt_t chain[MM_TLS_CHAIN_MAX]; /* the server's certificate first, then its issuers */
     unsigned length;
     gnutls_x509_privkey_t key;
 };
 
-/* One for the process, because GnuTLS's callback has no argument for it. */
+/* The certificate in use. It is global, because GnuTLS passes no argument of ours to its callback. */
 static struct {
-    struct pair *pair;     /* NULL: no TLS */
+    struct pair *pair;
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
 } in_force = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
@@ -101,7 +101,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
     return text;
 }
 
-/* Checks only the server's own certificate. The chain may have an expired one that clients can do without. */
+/* Checks only the server's certificate, because clients do not need all others of the chain. */
 static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
@@ -115,7 +115,6 @@ static enum mm_status check_dates(const struct pair *pair, const char *path, str
     return mm_secret_file_fail(cert_file, path, why, error);
 }
 
-/* GnuTLS signs with the key and verifies with the certificate. */
 static enum mm_status check_pair(const struct mm_options *options, struct pair *pair,
                                  struct mm_error *error) {
     gnutls_certificate_credentials_t trial;
@@ -131,7 +130,6 @@ static enum mm_status check_pair(const struct mm_options *options, struct pair *
                    options->tls_cert, gnutls_strerror(result));
 }
 
-/* NULL on failure, with *error set. */
 static struct pair *read_pair(const struct mm_options *options, struct mm_error *error) {
     struct pair *pair = calloc(1, sizeof *pair);
     if (pair == NULL)
@@ -143,8 +141,8 @@ static struct pair *read_pair(const struct mm_options *options, struct mm_error 
     return NULL;
 }
 
-/* Copies a pair for one handshake. Returns a negative code of GnuTLS on failure; *count and *key then say
- * what was copied. */
+/* Copies a pair for GnuTLS. If it returns a negative GnuTLS code, the caller must free *key and the first
+ * *count certificates. */
 static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *count,
                      gnutls_privkey_t *key) {
     int result = gnutls_privkey_init(key);
@@ -156,7 +154,7 @@ static int copy_pair(const struct pair *pair, gnutls_pcert_st *certs, unsigned *
     return result;
 }
 
-/* Callback of GnuTLS on any thread of MHD. Returns 0 if GnuTLS has a pair, which it frees. */
+/* Gives GnuTLS a copy of the pair, which GnuTLS frees. Returns 0 on success. Runs on any thread of MHD. */
 static int provide_pair(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                         gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
                         unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags) {
@@ -202,7 +200,7 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
             free_pair(made);
             return error->status;
         }
-        mm_log_warning("%s", error->detail); /* at the start there is no better certificate */
+        mm_log_warning("%s", error->detail); /* without an earlier certificate, use this one anyway */
     }
     pthread_rwlock_wrlock(&in_force.lock);
     struct pair *replaced = in_force.pair;
@@ -233,13 +231,13 @@ void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]) {
     items[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 
-/* A method of HTTP begins with a capital letter, a record of TLS with a number below 32. */
+/* An HTTP method begins with a capital letter, a TLS record with a byte below 32. */
 static bool is_plain_http(char first) {
     return first >= 'A' && first <= 'Z';
 }
 
-/* Answers and reads what has come, because a close with unread bytes would reset the connection and could
- * take the reply with it. */
+/* Answers in plain HTTP, then reads the bytes that have arrived. If they stayed unread, closing the socket
+ * would reset the connection, and the client could lose the reply. */
 static void refuse_plain_http(int fd) {
     static const char reply[] = "HTTP/1.1 400 Bad Request\r\n"
                                 "Content-Type: text/plain\r\n"
@@ -265,15 +263,15 @@ static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     stream->unread_bytes += got > 0 ? (size_t)got : 0;
     if (got > 0 && !stream->has_begun && is_plain_http(*(const char *)data)) {
         refuse_plain_http(stream->fd);
-        return 0; /* the handshake fails, and MHD closes the connection */
+        return 0; /* 0 makes the handshake fail, and MHD closes the connection */
     }
     stream->has_begun = stream->has_begun || got > 0;
     if (got == 0)
-        stream->ended(stream); /* it sends, which GnuTLS allows within a read */
+        stream->ended(stream); /* `ended` may send data here: GnuTLS allows it during a read */
     return got;
 }
 
-/* GnuTLS demands it beside a pull function; MHD never waits by it. */
+/* GnuTLS requires this function beside a pull function, but MHD never uses it to wait. */
 static int pull_timeout(gnutls_transport_ptr_t argument, unsigned milliseconds) {
     const struct mm_tls_stream *stream = argument;
     struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
@@ -305,7 +303,7 @@ void mm_tls_end(void *session) {
     (void)gnutls_bye(session, GNUTLS_SHUT_WR);
 }
 
-/* False at the end of the data and after a fatal error; warnings are skipped. */
+/* Returns true after progress or a warning, false at the end of the data or after a fatal error. */
 static bool goes_on(ssize_t result) {
     return result > 0 || (result < 0 && gnutls_error_is_fatal((int)result) == 0);
 }
@@ -324,7 +322,7 @@ static bool converse(gnutls_session_t session, const char *request, char *reply,
     }
     reply[length] = '\0';
     if (result != GNUTLS_E_PULL_ERROR && result != GNUTLS_E_PUSH_ERROR)
-        errno = EPROTO; /* else errno is the socket's */
+        errno = EPROTO;
     return result >= 0;
 }
 

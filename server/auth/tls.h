@@ -1,6 +1,6 @@
-/* TLS: the certificate and the private key in force, their reload, and what is sent without libmicrohttpd. A
- * build without GnuTLS has tls_missing.c, whose mm_tls_load fails. Of HTTP it knows only how to answer a
- * client that sends it without TLS. */
+/* TLS: the certificate and private key in use, their reload, and sending data without libmicrohttpd. In a
+ * build without GnuTLS, tls_missing.c replaces tls.c. The only HTTP here is the answer to a client that sends
+ * plain HTTP to a TLS port. */
 #pragma once
 
 #include "gpu/status.h"
@@ -11,53 +11,51 @@
 
 enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
 
-/* What a session may read before a head, or a record of a body, is complete. GnuTLS itself would keep a
- * message of up to 16 MiB. */
+/* Limits the bytes that a TLS session may read before a request's head, or a TLS record of a request's body,
+ * is complete. GnuTLS alone would buffer a message of up to 16 MiB. */
 enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
 
-/* Memory that TLS adds to a connection: 13 KiB when idle (400 connections, GnuTLS 3.7.9), a record in each
- * direction, and unread bytes. */
+/* Memory that TLS adds to a connection: 13 KiB for the session, a TLS record for each direction, and unread
+ * bytes. 13 KiB was measured with 400 idle connections and GnuTLS 3.7.9. */
 enum { MM_TLS_CONNECTION_BYTES = (48 << 10) + MM_TLS_UNREAD_BYTES_MAX };
 
-/* Reads options->tls_cert and options->tls_key; does nothing if they are not given. New handshakes get the
- * new certificate from then on. MM_BAD_REQUEST if the files are bad or do not match, or if the certificate is
- * not valid now and another is in force. *error shows nothing of the key. MM_UNSUPPORTED if this
- * build or its libmicrohttpd has no TLS. On failure what was in force stays. Logs how long the certificate is
- * valid. Logs a warning if a first certificate is not valid now, or if all users can read the key. One thread
+/* Reads options->tls_cert and options->tls_key; does nothing if they are not given. Later handshakes use the
+ * new certificate. Fails with MM_BAD_REQUEST if the files are bad or do not match, or if a reload finds a
+ * certificate that is not valid now. Fails with MM_UNSUPPORTED if this build or its libmicrohttpd has no TLS,
+ * or with MM_INTERNAL if out of memory. After a failure the old certificate stays in use. *error never quotes
+ * the key. Warns if the first certificate is not valid now, or if all users can read the key. Only one thread
  * at a time may call it. */
 enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *error);
 
-/* When the certificate in force expires, in seconds since the epoch; 0: no TLS. Any thread may call it. */
+/* Returns when the certificate in use expires, in Unix time; 0 without TLS. Any thread may call it. */
 time_t mm_tls_expiry(void);
 
 /* Frees the certificate and its key. Call it after the last connection. */
 void mm_tls_close(void);
 
-/* Sets options of MHD_start_daemon, to use with MHD_USE_TLS. MHD_OPTION_END ends them. */
+/* Fills in the TLS options for MHD_start_daemon. Pass them with MHD_USE_TLS. The last is MHD_OPTION_END. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
 
-/* What a session reads from. The caller owns it and keeps it until the session has ended. The session's
- * thread calls `ended` in a read, if either side has closed that direction; data can still be sent then. */
+/* The source of a TLS session's bytes. The caller owns it and keeps it until the session has ended. When no
+ * more bytes can arrive, a read calls `ended` on the session's thread. `ended` can still send data. */
 struct mm_tls_stream {
     int fd;
     void (*ended)(struct mm_tls_stream *stream);
-    size_t unread_bytes; /* since the owner last set it to 0; above MM_TLS_UNREAD_BYTES_MAX reading fails */
-    bool has_begun;      /* something was read; begins as false */
+    size_t unread_bytes; /* bytes read since the owner set it to 0; reads fail if it exceeds a limit */
+    bool has_begun;      /* a byte was read; initialise it to false */
 };
 
-/* Makes a session of MHD (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from the stream. Call it before the
- * handshake. */
+/* Lets MHD's TLS session (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from `stream`, from the handshake on. */
 void mm_tls_attach(void *session, struct mm_tls_stream *stream);
 
-/* Sends what the system accepts at once, and returns how many bytes. Only the session's own thread may call
- * it. */
+/* Sends what the system accepts at once, and returns how many bytes. Call it on the session's own thread. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 
-/* Ends the server's side of a session. Only the session's own thread may call it. */
+/* Tells the client that the server will send nothing more. Only the session's own thread may call it. */
 void mm_tls_end(void *session);
 
-/* The client's side, for the health check. It does not check whose certificate the server has, so send
- * nothing secret. Sends a text on a connected socket that blocks, and reads the reply to its end as text, at
- * most reply_size - 1 bytes. False with errno on failure: EPROTO if the other side has no TLS,
- * EPROTONOSUPPORT if this build has none. Any thread may call it. */
+/* For the health check: sends `request` through TLS on a connected, blocking socket, and reads the whole
+ * reply as text, at most reply_size - 1 bytes. It does not verify the server's certificate, so send nothing
+ * secret. On failure it returns false and sets errno: EPROTO if the server does not speak TLS,
+ * EPROTONOSUPPORT if this build has no TLS. Any thread may call it. */
 bool mm_tls_ask(int socket, const char *request, char *reply, size_t reply_size);

@@ -1,4 +1,4 @@
-/* tls.h in a build without GnuTLS: --tls-cert fails, so nothing is served in the clear by mistake. */
+/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so nothing is served without TLS by mistake. */
 #include "server/auth/tls.h"
 
 #include <errno.h>

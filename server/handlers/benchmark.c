@@ -1,5 +1,5 @@
-/* POST /v1/benchmark: checks the head, turns the body into tasks, which run one after another, and the
- * figures into a reply. api/lab/benchmark.h knows the formats. */
+/* POST /v1/benchmark: checks the head, turns the body into tasks, runs them one after another, and replies
+ * with the measurements. api/lab/benchmark.h has the formats. */
 #include "api/lab/benchmark.h"
 #include "server/http/upload.h"
 #include "server/http/reply.h"
@@ -11,11 +11,11 @@
 
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
-    bool is_the_one;                 /* this request runs the only benchmark of the process */
-    struct mm_references references; /* stored operands */
-    struct mm_benchmark *benchmark;  /* NULL: the request is a probe */
-    struct mm_probe *probe;          /* NULL: the request is a benchmark */
-    struct mm_task task;             /* the current one */
+    bool is_the_one; /* true while this request has set server->benchmarking */
+    struct mm_references references;
+    struct mm_benchmark *benchmark; /* NULL if the request is a probe */
+    struct mm_probe *probe;         /* NULL if the request is not a probe */
+    struct mm_task task;            /* the running task, or the next one */
 };
 
 _Static_assert(_Alignof(struct mm_benchmark_run) <= _Alignof(struct mm_request), "it lies behind that");
@@ -29,7 +29,6 @@ static enum mm_status fail_busy(struct mm_request *request) {
                    "another benchmark is running, and the server runs one at a time; try again later");
 }
 
-/* Called for each argument of the query. A benchmark accepts none. */
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                        const char *value) {
     struct mm_request *request = argument;
@@ -75,7 +74,7 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->server->limits, references, call, &request->error);
 }
 
-/* The variant of this name if it has a model and no device here can run it; else NULL. */
+/* Returns the variant if no device can run it, but a model predicts its memory traffic; otherwise NULL. */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
     const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
@@ -105,8 +104,8 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     return status;
 }
 
-/* Chooses all usable variants of the default backend for this shape, because the request names none. Variants
- * that are wrong on purpose run only if a request names them. */
+/* Used if the request names no variants: chooses all variants of the default backend that support this shape,
+ * except those that are wrong on purpose. */
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {
     const struct mm_backend *backend = mm_engine_backend(engine);
@@ -136,7 +135,7 @@ static enum mm_status choose_rows(const struct mm_engine *engine, struct mm_benc
         enum mm_status status =
             choose(engine, spec, name->backend, name->variant, name->tile, &spec->subjects[index], error);
         if (status != MM_OK) {
-            strcpy(error->field, "variants"); /* whichever part of a name was wrong */
+            strcpy(error->field, "variants");
             return status;
         }
         spec->subject_count++;
@@ -173,13 +172,12 @@ static void release(struct mm_request *request) {
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether a task's error ends the request: its time is up, or the process stops. */
+/* Whether a task's error ends the whole request, because it timed out or the process is stopping. */
 static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
 
-/* Adds up the waits of all tasks. If the queue refuses a task, or no device can do it, only its own rows
- * fail. */
+/* Prepares the next task. If the previous task failed, only its rows in the reply fail. */
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_work *work = &run->task.work;
@@ -213,7 +211,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     if (mm_reservation_ensure(&request->memory, bytes, &request->error) != MM_OK) {
         mm_benchmark_close(run->benchmark);
         run->benchmark = NULL;
-        release(request); /* others may run a benchmark while this one waits for memory */
+        release(request); /* lets another benchmark run while this request waits for memory */
         return request->error.status;
     }
     (void)mm_benchmark_next_task(run->benchmark, &run->task);
@@ -229,7 +227,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
-/* Sets a probe's device: the first of its backend. If the backend has several, another may run the probe. */
+/* Chooses the first device of the probe's backend. Another device of this backend may run the probe. */
 static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};
@@ -254,7 +252,7 @@ static enum mm_status begin_probe(struct mm_request *request, const struct mm_pr
     return MM_OK;
 }
 
-/* After success no other request can begin a benchmark until this one's release. */
+/* After success, no other request can begin a benchmark until this request calls release(). */
 static enum mm_status begin(struct mm_request *request, const struct mm_benchmark_call *call) {
     if (__atomic_exchange_n(&request->server->benchmarking, 1, __ATOMIC_ACQUIRE) != 0)
         return fail_busy(request);
@@ -263,7 +261,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
                                                       : begin_rows(request, &call->request);
 }
 
-/* The compute capability of the first GPU whose limits are known; else that of a current GPU. */
+/* If no compute capability is given, uses the first GPU with known limits, or 9.0 without such a GPU. */
 static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
     static const struct mm_block_use least = {.threads = 1};
     struct mm_occupancy ignored;
@@ -279,7 +277,7 @@ static void choose_capability(const struct mm_engine *engine, struct mm_occupanc
             *capability = devices[index]->compute_capability;
 }
 
-/* Replies at once to a request that needs no device. False: the request needs a device. */
+/* Replies at once if the request can be answered without a device; otherwise returns false. */
 static bool reply_predictions(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_benchmark_format *format = run_of(request)->format;
     const bool is_probe = call->op->kind == MM_BENCHMARK_OF_ACCESSES;
@@ -313,7 +311,7 @@ enum mm_status mm_benchmark_complete(struct mm_request *request) {
     if (status != MM_OK)
         return status;
     mm_reservation_free(&request->memory, &request->upload.body);
-    if (run_of(request)->task.run == NULL) /* all rows are models */
+    if (run_of(request)->task.run == NULL) /* models predict all rows, so nothing runs */
         return mm_benchmark_answer(request);
     request->work = &run_of(request)->task.work;
     request->work->deadline_ns = mm_request_deadline_ns(request, call.timeout_ms);
@@ -330,7 +328,7 @@ static bool has_figures(const struct mm_benchmark *benchmark) {
     return row < count;
 }
 
-/* Whether the last task's error is the whole reply, and not a part of its rows. */
+/* Whether the whole reply is the last task's error. Otherwise rows of the reply show errors. */
 static bool has_failed(const struct mm_benchmark_run *run) {
     const struct mm_error *error = &run->task.work.error;
     return error->status != MM_OK &&
@@ -344,7 +342,7 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     if (has_failed(run)) {
         request->record.work = &run->task.work;
         request->error = run->task.work.error;
-        release(request); /* the client may send the next one as soon as it has the reply */
+        release(request); /* before the reply, because the client may then send a benchmark */
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();

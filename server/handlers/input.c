@@ -1,12 +1,9 @@
-/* Turns queries and bodies into parameters and operands. */
 #include "server/handlers/input.h"
 
 #include "server/http/routes.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* --- the query */
 
 static unsigned weight(enum mm_status status) {
     if (status == MM_OK)
@@ -37,8 +34,6 @@ enum mm_status mm_input_read_query(struct mm_request *request, struct mm_paramet
     return request->error.status;
 }
 
-/* --- the body */
-
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes) {
     const struct mm_codec *codec = input->decoder;
     struct mm_error *error = &request->error;
@@ -68,14 +63,14 @@ static bool decodes_long(const struct mm_request *request, const struct mm_input
     return request->upload.reading == NULL || !request->upload.reader->is_quick(request->upload.reading);
 }
 
-/* The worker pool must not call MHD, because the connection may be gone by then. So the Content-Type is
- * copied; if memory is out, this thread decodes. */
+/* Passes the decoder a copy of the Content-Type, because the worker pool must not call MHD: the connection
+ * may have ended by then. Without memory for the copy, the connection's thread decodes. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input) {
     const char *type = request->headers[MM_HEADER_CONTENT_TYPE];
     input->content_type = type;
     if (!decodes_long(request, input))
         return false;
-    free(input->copied_type); /* from before a wait for memory */
+    free(input->copied_type); /* set if the request has waited for memory */
     input->copied_type = type == NULL ? NULL : strdup(type);
     if (type != NULL && input->copied_type == NULL)
         return false;

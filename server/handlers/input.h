@@ -1,38 +1,38 @@
-/* What a request brings: its query and its body, which become parameters and operands. Products and PUT embed
- * it. The codecs know the wire formats. The connection's thread calls these functions. */
+/* The input of a request: its query and body, which become parameters and operands. The handlers of products
+ * and of PUT embed struct mm_input. The codecs know the wire formats. Call these functions on the
+ * connection's thread, unless a comment says otherwise. */
 #pragma once
 
 #include "server/http/request.h"
 
-/* Up to this size, decoding or encoding takes a fraction of a millisecond, on the connection's own thread. */
+/* Most bytes that the connection's thread may decode or encode itself, because that is quick enough. */
 enum { MM_LONG_BYTES = 256 << 10 };
 
-/* Begins as zeros, with `operands` set. */
+/* The caller fills it with zeros, then sets `operands`. */
 struct mm_input {
-    struct mm_operands *operands;   /* the endpoint initialises and releases them */
-    const struct mm_codec *decoder; /* NULL: only the body shows which one */
-    const char *content_type;       /* MHD owns this, and the worker pool decodes by a copy; NULL: absent */
-    char *copied_type;              /* that copy; owned */
+    struct mm_operands *operands;   /* the handler initialises and releases them */
+    const struct mm_codec *decoder; /* NULL: the body's first character decides */
+    const char *content_type;       /* points to MHD's memory or to copied_type; NULL: no such header */
+    char *copied_type;              /* owned copy of the header, for the worker pool */
     bool is_decoded;
 };
 
-/* Sets parameters from the query. Of several errors, request->error gets the first of the gravest kind: too
- * large, then malformed, then an unknown matrix. */
+/* Sets parameters from the query. If there are several errors, request->error gets the most serious: too
+ * large, then malformed, then an unknown matrix. Of equal errors it gets the first. */
 enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values);
 
-/* Checks the Content-Type, the query and the length of the body, once the decoder is known. Errors go into
- * request->error. */
+/* Checks Content-Type, query and body length. Call it once the decoder is known. Sets request->error. */
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes);
 
-/* Begins to read the body while it arrives, if the decoder has a reader. */
+/* Starts to decode the body while it arrives, if the decoder can do this. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
-/* Lets the worker pool decode a complete body if that takes long. True: the request waits for it. */
+/* Hands a complete body to the worker pool if decoding takes long. Then the request waits: returns true. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
-/* Decodes the complete body into the operands. MM_BUSY if memory is short: the caller may try again. The
- * connection's thread calls it, or one of the worker pool. */
+/* Decodes the complete body into the operands. MM_BUSY means that memory is short; then the caller can try
+ * again. Runs on the connection's thread or on the worker pool. */
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error);
 
-/* Frees what `input` owns. */
+/* Frees copied_type, but not the operands. */
 void mm_input_release(struct mm_input *input);

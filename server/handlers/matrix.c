@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names and conditions */
-
 const char *mm_matrix_name(const struct mm_request *request) {
     return request->path + strlen("/v1/matrices/");
 }
@@ -67,22 +65,20 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, name, condition, tag);
 }
 
-/* --- GET */
-
-/* State of a GET. The request keeps its value (request->value) until that is sent or encoded. */
+/* State of a GET request. request->value is the stored matrix, until it is sent or encoded. */
 struct get {
-    struct mm_parameters parameters; /* must be first */
-    struct mm_selection selection;   /* what the client wants of the value */
-    bool is_known;                   /* the client has the value already (If-None-Match) */
+    struct mm_parameters parameters; /* must be first, because get_rows has offsets from it */
+    struct mm_selection selection;   /* the wanted part of the value, and the figures (such as the sum) */
+    bool is_known;                   /* If-None-Match: the client already has the value */
     const struct mm_codec *encoder;
-    struct mm_shape shape;   /* of the part that is wanted */
-    struct mm_window part;   /* where it lies in the value */
-    struct mm_matrix matrix; /* its elements: in the value, or in the copy */
-    struct mm_buffer copy;   /* of the part, if it has gaps in the value, or only a device has the value */
-    struct mm_reduction reduction;        /* the figures, */
-    struct mm_reduction_progress reduced; /* and how much of the part they cover by now */
+    struct mm_shape shape;   /* shape of the wanted part */
+    struct mm_window part;   /* position of the wanted part in the value */
+    struct mm_matrix matrix; /* elements of the wanted part, inside the value or inside `copy` */
+    struct mm_buffer copy;   /* copy of the part, if it has gaps or only a device has the value */
+    struct mm_reduction reduction;
+    struct mm_reduction_progress reduced; /* how much of the part `reduction` covers */
     bool is_encoded;
-    size_t text_bytes; /* of the reply, at most; 0: the reply is the elements themselves */
+    size_t text_bytes; /* maximal length of the reply's text; 0: the reply is binary */
     struct mm_reply_body reply;
 };
 
@@ -112,7 +108,7 @@ static enum mm_status find_value(struct mm_request *request) {
         status = mm_input_read_query(request, &get->parameters);
     if (status != MM_OK)
         return status;
-    if (request->value == NULL) /* else the request has waited for memory */
+    if (request->value == NULL) /* not NULL if the request has waited for memory */
         acquire_value(request);
     if (request->value == NULL)
         return mm_store_fail_missing("name", mm_matrix_name(request), &request->error);
@@ -125,7 +121,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Sets the most bytes of the text; MM_TOO_LARGE if they exceed SIZE_MAX. */
+/* Sets text_bytes to the maximal length of the reply's text. Fails with MM_TOO_LARGE above SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;
@@ -161,25 +157,22 @@ static enum mm_status choose_reply(struct mm_request *request) {
     return find_text(get, error);
 }
 
-/* Whether the client gets no body: the reply is a 304, or answers HEAD. */
 static bool is_bodiless(const struct mm_request *request) {
     const struct get *get = request->own;
     return get->is_known || strcmp(request->record.method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Whether writing the text, or computing the figures, takes long. */
 static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether to make no body. A short text is made also for HEAD and 304, because its length keeps the
- * connection open. The length of elements is known without them. */
+/* Whether to skip making the body of a reply to HEAD or of a 304. MHD keeps the connection open only if the
+ * reply's length is known. So short texts are made. The length of elements is known without making them. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* Computes a slice of the figures, from the stored value or from the copy of the part. Whether another slice
- * follows. */
+/* Computes the figures of one slice of the matrix. Returns true if another slice follows. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;
@@ -196,9 +189,9 @@ static bool reduce(struct mm_request *request) {
 
 _Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
-/* Encodes the reply, on the connection's thread or one of the worker pool. If figures are long, each call
- * does one slice, so the worker pool can work for other requests in between. get->is_encoded after the last
- * slice. */
+/* Encodes the reply, on the connection's thread or on the worker pool. If the figures (such as the sum) take
+ * long, each call computes only one slice of the matrix. So the worker pool can serve other requests in
+ * between. The last call sets get->is_encoded. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
     struct get *get = request->own;
@@ -222,8 +215,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* The bytes of a copy of the part; 0 if none is needed. A copy is needed if only a device has the value, or
- * if the part is returned and has gaps. */
+/* Bytes for a copy of the part, or 0. A copy is needed if only a device has the value, or if the part has
+ * gaps and its elements are returned. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;
@@ -258,7 +251,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         status = acquire_reply(request);
     if (status != MM_OK)
         return status;
-    const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for a device */
+    const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for the device */
     if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_encode_on_pool(request);
         return MM_OK;
@@ -282,15 +275,13 @@ enum mm_status mm_matrix_get_answer(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct get *get = request->own;
     if (request->value != NULL && mm_stored_has(request->value, get->reply.buffer.data))
-        get->reply.buffer = (struct mm_buffer){0}; /* the value owns it */
+        get->reply.buffer = (struct mm_buffer){0}; /* the value owns this memory */
     mm_reservation_free(&request->memory, &get->copy);
     mm_reservation_free(&request->memory, &get->reply.buffer);
 }
 
 const struct mm_route_state mm_matrix_get_state = {
     .bytes = sizeof(struct get), .work = encode, .next = next, .release = release};
-
-/* --- DELETE */
 
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
                                        const char *value) {
@@ -300,14 +291,13 @@ static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, 
     return MHD_NO;
 }
 
-/* Checks the name, and that the query is empty. */
 static enum mm_status check_target(struct mm_request *request) {
     if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
         MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
     return request->error.status;
 }
 
-/* If another request replaces the value before its removal, starts again. */
+/* If another request replaces the value between the check and the removal, checks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
@@ -315,7 +305,7 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     enum mm_status status = check_target(request);
     while (status == MM_OK) {
         status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
-        if (!is_there) /* conditions do not matter then (RFC 9110, 13.2.1) */
+        if (!is_there) /* a missing matrix has no conditions (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))
@@ -324,13 +314,11 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
     return status;
 }
 
-/* --- the list */
-
 enum { LIST_MAX = 1000 };
 
 struct page {
     struct mm_request *request;
-    const char *after; /* NULL: not given yet; limit 0: not given yet */
+    const char *after; /* NULL if not given; limit is 0 if not given */
     size_t limit;
 };
 

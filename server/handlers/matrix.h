@@ -1,18 +1,18 @@
-/* Checks for all requests to /v1/matrices/NAME. The connection's thread calls these functions. */
+/* Checks the name in /v1/matrices/NAME, and conditions. Call these functions on the connection's thread. */
 #pragma once
 
 #include "gpu/store/store.h"
 #include "server/http/request.h"
 
-/* The name in the request's path; it points into request->path. */
+/* Returns the matrix name, which is a part of request->path. */
 const char *mm_matrix_name(const struct mm_request *request);
 
-/* Checks the name in the path: MM_OK, or MM_BAD_REQUEST in request->error. Notes `op` for the counters. */
+/* Checks the name in the path, and records `op` for the metrics. On failure sets request->error. */
 enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op);
 
-/* Checks the request's conditions on the value that this name has now: MM_OK, or MM_PRECONDITION_FAILED in
- * request->error, or MM_BAD_REQUEST if a list is too long. *is_there: the name has a value. *expected is then
- * what mm_store_put and mm_store_remove have to find: `etag`, which gets the value's tag or "" if there is
- * none; or NULL without conditions. */
+/* Checks the headers If-Match and If-None-Match against the current value of `name`. *is_there tells whether
+ * the name has a value, and `etag` is the value's tag or "". Fails with MM_PRECONDITION_FAILED, or with
+ * MM_BAD_REQUEST if a header cannot be read. Pass *expected on to mm_store_put or mm_store_remove: it is
+ * `etag`, or NULL if the request has no conditions. */
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
                                          char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there);

@@ -1,6 +1,6 @@
-/* PUT /v1/matrices/NAME: receives a matrix as an operation does, but stores it. Space in the store is
- * reserved before the body arrives. If there is a GPU, its memory gets the elements: those of a large binary
- * body as they arrive, others when they are decoded. */
+/* PUT /v1/matrices/NAME: receives and stores a matrix. Space in the store is reserved before the body
+ * arrives. If there is a GPU, the elements go to its memory: while the body arrives if it is large and
+ * binary, otherwise after decoding. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct values {
-    struct mm_operands operands; /* must be first */
+    struct mm_operands operands; /* must be first, because `rows` has offsets from it */
     uint64_t ttl_s;
 };
 
@@ -38,18 +38,18 @@ static const struct mm_operands_kind kind = {.table = MM_PARAMETER_TABLE(rows),
 
 struct put {
     struct values values;
-    struct mm_input input; /* its operands are values.operands */
+    struct mm_input input; /* input.operands points to values.operands */
     struct mm_store_slot slot;
-    struct mm_device_copy *only_copy; /* elements in device memory; NULL: they are in host memory */
-    bool is_past_bool;                /* a streamed bool is neither 0 nor 1 */
-    size_t head_bytes;                /* before the elements of a streamed body */
+    struct mm_device_copy *only_copy; /* elements in GPU memory; NULL if host memory has them */
+    bool is_past_bool;                /* a bool in the streamed body is neither 0 nor 1 */
+    size_t head_bytes;                /* where the elements begin in a streamed body */
 };
 
 static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* Chooses the decoder, after the query was read: dimensions there mean a raw body. */
+/* Chooses the decoder. Call it after reading the query: if the query has dimensions, the body is raw. */
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
     struct put *put = put_of(request);
     const struct mm_operands *operands = &put->values.operands;
@@ -62,16 +62,14 @@ static enum mm_status choose_decoder(struct mm_request *request, bool body_seen,
                                &request->error);
 }
 
-/* An error of the type goes before an error of the query. */
+/* Reads the query and chooses the decoder. An error of the Content-Type replaces an error of the query. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &put_of(request)->values.operands.parameters);
     (void)choose_decoder(request, false, 0);
     return request->error.status;
 }
 
-/* Plans the body, once the decoder is known. Only raw bodies need dimensions: any other body has its shape in
- * it.
- */
+/* Checks the body once the decoder is known. Only raw bodies need dimensions in the query. */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
@@ -80,8 +78,8 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
 }
 
-/* The bytes of the value if the head shows them: as many as the body has, unless it is text. A small body
- * that may be text gets its slot when it is complete. */
+/* Bytes to reserve in the store before the body arrives: the length of a binary body, or 0. Matrices in
+ * texts, and in small bodies that may be texts, get their space once the body is complete. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -121,7 +119,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* else it is refused below */
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* without an engine: refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
@@ -134,14 +132,11 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     return MM_OK;
 }
 
-/* --- streaming elements to a device */
-
-/* The longest head of a .npy file before its elements, which are at most HEAD_ALIGNMENT bytes long. NumPy
- * writes shorter ones. */
+/* A .npy header above HEAD_MAX is not streamed; NumPy writes shorter ones. HEAD_ALIGNMENT is the size of the
+ * largest element. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Finds the elements of a body by its head. False if they are not dense in row-major order, or the body is
- * wrong. */
+/* Finds the elements in a body. False if the body is wrong, or not in row-major order without gaps. */
 static bool find_elements(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -153,14 +148,13 @@ static bool find_elements(struct mm_request *request, char *head, size_t bytes, 
         return into->of[0].view.ld == into->of[0].view.cols || into->of[0].view.rows == 1;
     }
     if (mm_npy_read_header("a", head, bytes, &header, &ignored) != MM_OK || header.is_fortran ||
-        header.bytes % HEAD_ALIGNMENT != 0) /* else they would be moved */
+        header.bytes % HEAD_ALIGNMENT != 0) /* else the reader would move the elements */
         return false;
     void *reading = decoder->reader->begin(into, NULL, body.bytes, limits, &request->memory);
     return reading != NULL && decoder->reader->finish(reading, into, &body, &ignored) == MM_OK;
 }
 
-/* If the request's head did not name the format, and the body begins as a .npy file does, chooses its
- * decoder. */
+/* Chooses the .npy decoder if the request's head names no format and the body begins like a .npy file. */
 static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&
         choose_decoder(request, true, first) == MM_OK)
@@ -171,7 +165,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* Copies the first bytes of the body, buffered ones and those of the next chunk. Returns how many. */
+/* Copies the first bytes of the body, from the buffer and then from the new chunk. Returns how many. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t buffered = mm_size_min(request->upload.body_bytes, HEAD_MAX),
@@ -182,18 +176,18 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
     return buffered + more;
 }
 
-/* Streams the body from now on, if a device has memory for its elements. `values` comes from the body's head;
- * the elements begin after head_bytes. */
+/* Streams the rest of the body to a device, if one has memory for the elements. `values` was read from the
+ * body's first bytes. The elements begin after head_bytes. */
 static void begin_to_stream(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
     const size_t bytes = mm_matrix_bytes(&values->operands.of[0].view);
-    struct mm_error ignored; /* there may be memory once the body is complete */
+    struct mm_error ignored;
     (void)mm_engine_acquire_copy(mm_server_engine(request->server), bytes, &put->only_copy, &ignored);
     if (put->only_copy == NULL)
         return;
     __atomic_store_n(&request->upload.mode, MM_UPLOAD_STREAMED, __ATOMIC_RELAXED);
     put->values = *values;
-    put->values.operands.of[0].view.data = NULL; /* it pointed into the copy of the head */
+    put->values.operands.of[0].view.data = NULL; /* it pointed into the caller's array */
     put->head_bytes = head_bytes;
     if (request->upload.reading != NULL)
         request->upload.reader->cancel(request->upload.reading);
@@ -231,7 +225,7 @@ static enum mm_status stream(struct mm_request *request) {
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
-/* Device memory that was acquired for the body is only released if the upload ends. */
+/* Whether other requests got the reserved space. Then the upload must end, to free device memory. */
 static bool has_lost_space(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->slot.is_lost, __ATOMIC_RELAXED))
         return false;
@@ -240,20 +234,17 @@ static bool has_lost_space(const struct mm_request *request, struct mm_error *er
     return true;
 }
 
-/* --- the complete body */
-
-/* The bytes beside the elements in their memory: a file's header, the other parts of a form, or spare memory
- * of a reader of text. */
+/* Bytes of the body or its buffer that are not elements: a header, other parts of a form, or spare memory. */
 static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
     const struct mm_operands *operands = &put_of(request)->values.operands;
     const struct mm_buffer *storage = &operands->storage;
     if (operands->views_body)
         return request->upload.body_bytes - bytes;
-    return storage->block == NULL ? storage->bytes - bytes : 0; /* else it was cut to size */
+    return storage->block == NULL ? storage->bytes - bytes : 0;
 }
 
-/* Moves the elements to memory of their own, if their memory is much larger. Else values would use far more
- * memory than they count for. */
+/* Copies the elements to a smaller block if much of their block is unused. Otherwise stored values would use
+ * far more memory than the store counts. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_operands *operands = &put_of(request)->values.operands;
@@ -276,7 +267,7 @@ static enum mm_status compact(struct mm_request *request, struct mm_error *error
     return MM_OK;
 }
 
-/* Moves the elements to a GPU's memory. Without a GPU *error is MM_OK, and put->only_copy stays NULL. */
+/* Moves the elements to a GPU's memory. If there is no GPU, returns MM_OK and leaves put->only_copy NULL. */
 static enum mm_status place(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -294,7 +285,7 @@ static enum mm_status place(struct mm_request *request, struct mm_error *error) 
     return status;
 }
 
-/* Turns the complete body into a matrix in row-major order, without the rest of the body. */
+/* Turns the complete body into a matrix in row-major order, and frees memory that the matrix does not use. */
 static enum mm_status decode_matrix(struct mm_request *request, struct mm_error *error) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -313,7 +304,6 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     return MM_OK;
 }
 
-/* After MM_BUSY it may be called again. */
 static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (!put_of(request)->input.is_decoded)
@@ -329,7 +319,6 @@ static enum mm_status work(struct mm_request *request, enum mm_request_state sta
     return decode(request, error);
 }
 
-/* Stores the decoded matrix, if its conditions hold at that moment. */
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
     struct put *put = put_of(request);
     struct mm_operands *operands = &put->values.operands;
@@ -354,9 +343,9 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
             return status;
         status = mm_store_put(request->server->store, &put->slot, mm_matrix_name(request), &content,
                               mm_clock_ns(), value, is_new, &request->error);
-    } while (status == MM_PRECONDITION_FAILED); /* another request changed the value: check again */
+    } while (status == MM_PRECONDITION_FAILED); /* the value has changed meanwhile, so check again */
     if (status == MM_OK)
-        put->only_copy = NULL; /* the store owns it now */
+        put->only_copy = NULL;
     return status;
 }
 

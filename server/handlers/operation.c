@@ -1,5 +1,5 @@
-/* POST /v1/matmul and POST /v1/transpose after the body: turns the body into a job, and the result into a
- * reply. The codecs know the wire formats. */
+/* POST /v1/matmul and POST /v1/transpose, once the body has arrived: turns the body into a job and the result
+ * into a reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"
@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to this size, a reply takes a fraction of a millisecond and is encoded on the connection's own
- * thread. */
+/* Below both limits, encoding a reply takes less than a millisecond, so the connection's thread does it. */
 enum { LONG_ELEMENTS = 16 << 10, LONG_REPLY_BYTES = 1 << 20 };
 
 _Static_assert(_Alignof(struct mm_operation) <= _Alignof(struct mm_request), "it lies behind that");
@@ -20,8 +19,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply without elements, or with figures, is JSON. A reply with neither has no body if Accept excludes
- * JSON. */
+/* A reply with figures, or without elements, must be JSON. If Accept excludes JSON, figures are refused. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -76,6 +74,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     if (status == MM_OK)
         status = mm_shape_conform(call->operands.kind->op, shapes, &operation->job.product, &operation->stack,
                                   error);
+    if (operation->job.product.addend.rows == 0)
+        operation->job.sources[MM_OPERAND_ADDEND] = (struct mm_source){.kind = MM_SOURCE_HOST}; /* not read */
     if (status == MM_OK)
         status = check_result(request, error);
     if (status == MM_OK)
@@ -83,7 +83,6 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     return status == MM_OK ? mm_operation_check_verify(request, error) : status;
 }
 
-/* The decoder has checked the limits. */
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
@@ -101,7 +100,7 @@ static bool is_locked(const struct mm_buffer *buffer) {
     return buffer->data == NULL || buffer->is_locked;
 }
 
-/* Turns the complete body into a job without memory for its output. */
+/* Turns the complete body into a job. The job has no memory for its output yet. */
 static enum mm_status decode_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
@@ -116,13 +115,12 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     else
         mm_reservation_free(memory, &request->upload.body);
     operation->input.is_decoded = true;
-    memory->expected_bytes = 0; /* the reservation is exact from now on */
+    memory->expected_bytes = 0;
     return MM_OK;
 }
 
-/* Turns the complete body into a prepared job with its memory. On failure
- * *error says why; after MM_BUSY this may be called again. On the connection's thread or on one of the worker
- * pool. */
+/* Turns the complete body into a prepared job with all its memory. After MM_BUSY the caller may call it
+ * again. Runs on the connection's thread or on the worker pool. */
 static enum mm_status make_job(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_buffer *storage = &operation->call.operands.storage;
@@ -142,14 +140,14 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* Copies the job's shape into the request's record, because nobody may read the job while a worker has it. A
- * stack has the shape of one product, a transposition the shape of A. */
+/* Copies the job's shape into the request's record now, because the job may not be read while a worker runs
+ * it. For a stack of products it records one product's shape, for a transposition the shape of A. */
 static void record_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
     struct mm_record *record = &request->record;
     const bool is_product = operation->call.operands.kind->op == MM_MATMUL;
-    const size_t count = operation->stack.count; /* also if all are one product of count·m rows */
+    const size_t count = operation->stack.count; /* product->m may count the rows of all products */
     const size_t m = count > 1 && product->stack == NULL ? product->m / count : product->m;
     record->has_shape = true;
     record->has_depth = is_product;
@@ -170,7 +168,7 @@ static void record_spans(struct mm_request *request) {
         request->record.stage_ns[span] = job->outcome.span_ns[span];
 }
 
-/* An empty result may take long as well: as text it has brackets for each row. */
+/* Whether encoding takes long. Even an empty result may, because its text has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
@@ -182,7 +180,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     enum mm_status status = mm_operation_settle(request);
     operation->job.work.deadline_ns =
-        mm_operation_deadline_ns(request); /* as far as it is known before decoding */
+        mm_operation_deadline_ns(request); /* the body's timeout is not decoded yet */
     if (status == MM_OK && mm_input_decode_on_pool(request, &operation->input))
         return MM_OK;
     if (status == MM_OK)
@@ -201,9 +199,9 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
     return mm_operation_answer(request);
 }
 
-/* Lets idle threads of the worker pool help. */
+/* Lets the encoder use idle threads of the worker pool. */
 struct pool_helpers {
-    struct mm_helpers head; /* must be first */
+    struct mm_helpers head; /* must be first, because share_with_pool casts it */
     struct mm_pool *pool;
 };
 
@@ -212,8 +210,7 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Makes the wanted part the product's C, and returns where the part is. If all of C is stored, the part is in
- * the stored C or in a copy. */
+/* Sets the job's C to the wanted part, and returns where this part is: inside the result or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -228,8 +225,7 @@ static void *select_part(struct mm_operation *operation) {
     return data;
 }
 
-/* Releases the operands once the job has ended, so others need not wait until the client has read the result.
- */
+/* Releases the operands after the job, so the memory is free while the client reads the result. */
 static void release_operands(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_operands_release(&operation->call.operands, &request->memory);
@@ -239,7 +235,6 @@ static void release_operands(struct mm_request *request) {
     mm_request_trim(request);
 }
 
-/* Writes the body of the reply, from C at view->data, and sets all spans. */
 static void encode(struct mm_request *request, struct mm_buffer *view) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *encoder = operation->encoder;
@@ -275,7 +270,7 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
 
 static void make_reply(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    struct mm_buffer view = {.data = operation->job.product.c.data}; /* of C, which has another owner */
+    struct mm_buffer view = {.data = operation->job.product.c.data}; /* does not own its memory */
     if (operation->job.part != NULL)
         view.data = select_part(operation);
     release_operands(request);
@@ -289,7 +284,7 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* Makes the job, and sets its deadline, which the sweep reads, also while the request waits for memory. */
+/* Makes the job, then sets its deadline with the mutex held, because the sweep reads the deadline. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
@@ -299,8 +294,7 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     return status;
 }
 
-/* A request that was abandoned meanwhile stores nothing, unless it is abandoned between the check and the
- * store. */
+/* Decodes or encodes. Stores the result too, unless the request is already abandoned. */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);
@@ -325,7 +319,7 @@ static enum mm_request_state next(struct mm_request *request, enum mm_request_st
 static void drop_memory(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     if (operation->reply.buffer.bytes == 0)
-        operation->reply.buffer = (struct mm_buffer){0}; /* a view of the stored result */
+        operation->reply.buffer = (struct mm_buffer){0}; /* it pointed to the stored result */
     if (operation->slot.is_reserved)
         mm_store_unreserve(request->server->store, &operation->slot);
     mm_operation_release_need(request);
@@ -349,8 +343,7 @@ const struct mm_route_state mm_operation_state = {.bytes = sizeof(struct mm_oper
                                                   .drop_memory = drop_memory,
                                                   .release = release};
 
-/* Logs a failed check, because the client may not look at it; but not of a variant that is wrong on purpose.
- */
+/* Logs that a result failed its check, because the client may ignore this. */
 static void log_failed_check(const struct mm_request *request) {
     const struct mm_job *job = &mm_operation_of(request)->job;
     const struct mm_verification *verification = &job->outcome.verification;

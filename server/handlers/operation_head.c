@@ -1,11 +1,11 @@
-/* POST /v1/matmul and POST /v1/transpose, the head: chooses the codecs, reads the parameters, and admits the
- * request. The codecs know the wire formats. */
+/* Handles the head of POST /v1/matmul and POST /v1/transpose: chooses the codecs, reads the parameters, and
+ * admits the request. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 
-/* To receive a smaller body costs less than to check its product first. */
+/* Bodies up to this size are received first, because receiving them costs less than checking the product. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {
@@ -16,12 +16,12 @@ static enum mm_status choose_encoder(struct mm_request *request) {
     const bool has_body = mm_operands_have_inline(&call->operands);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;
     if (!mm_selection_has_matrix(&call->selection) || call->selection.figures != 0)
-        return MM_OK; /* mm_operation_check chooses it */
+        return MM_OK; /* mm_operation_check chooses the encoder */
     return mm_codec_for_reply(accept, has_body ? operation->input.decoder : &mm_json_codec,
                               &operation->encoder, &request->error);
 }
 
-/* Chooses the decoder, as far as `first` decides it, and the encoder that goes with it. */
+/* Chooses the decoder, by the head or by the body's first character `first`, and the encoder that fits it. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_operands *operands = &operation->call.operands;
@@ -35,7 +35,7 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request) {
     return mm_request_deadline_ns(request, mm_operation_of(request)->call.timeout_ms);
 }
 
-/* Checks the product if the head gives its shape. A small body is received first, unless it is empty. */
+/* If the head gives the shape, checks the product before the body arrives. A small body is received first. */
 static enum mm_status check_head(struct mm_request *request) {
     const struct mm_operation *operation = mm_operation_of(request);
     const struct mm_codec *decoder = operation->input.decoder;
@@ -46,7 +46,7 @@ static enum mm_status check_head(struct mm_request *request) {
     return status == MM_OK ? mm_operation_check_need(request) : status;
 }
 
-/* A request may lack a length only if its body is empty: the query says where all operands come from. */
+/* Refuses a request without a length, unless the query names the source of each operand. */
 static enum mm_status check_length(struct mm_request *request) {
     const struct mm_operands *operands = &mm_operation_of(request)->call.operands;
     const struct mm_parameters *parameters = &operands->parameters;
@@ -59,8 +59,8 @@ static enum mm_status check_length(struct mm_request *request) {
     return MM_OK;
 }
 
-/* The query is read first, because it says whether there is a body and what the reply is. What is wrong with
- * it is told only if nothing else is. */
+/* Reads the query first, because it decides whether there is a body and what the reply is. An error in the
+ * query is reported only if the length and the codecs are valid. */
 static enum mm_status read_query(struct mm_request *request) {
     (void)mm_input_read_query(request, &mm_operation_of(request)->call.operands.parameters);
     if (check_length(request) == MM_OK)

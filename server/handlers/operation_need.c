@@ -1,11 +1,9 @@
-/* The memory of an operation beside its body: how much it is, and where operands, C, the check and the reply
- * are in it. */
+/* The memory that an operation needs besides its body: how much, and where each matrix is. */
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"
 
-/* Bytes of host memory that the job's check needs; 0 without a check. A device has its own memory for
- * checks. */
+/* Bytes of host memory for the job's check. 0 without a check, or on a GPU, which uses its own memory. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
     const bool has_check =
@@ -27,7 +25,7 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
     return MM_TOO_LARGE;
 }
 
-/* Finds the size of the reply's text; 0: no text. */
+/* Sets reply_bytes to the maximal length of the reply's text, or leaves it 0 if the reply is not text. */
 static enum mm_status check_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
@@ -50,18 +48,17 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
            !mm_window_is_dense(&operation->part);
 }
 
-/* What the request needs beside its body. A size is aligned if something follows. */
+/* Memory that the request needs besides its body. A size is rounded up if other data follows in its block. */
 struct need {
-    size_t operand_bytes[MM_OPERANDS_MAX]; /* of operands that the host generates or fetches from a device */
-    size_t scratch_bytes;                  /* the operands and the check */
-    size_t result_bytes;                   /* of a result that the store will own */
-    size_t text_bytes;                     /* of the reply */
-    size_t output_bytes;                   /* text_bytes, and the result or the copy */
+    size_t operand_bytes[MM_OPERANDS_MAX]; /* operands that the host generates or copies from a device */
+    size_t scratch_bytes;                  /* operands made by the host, then data of the check */
+    size_t result_bytes;                   /* the result, if the store will own it */
+    size_t text_bytes;
+    size_t output_bytes; /* the reply's text, then the result or a part of it */
 };
 
 enum { ALIGNMENT = 64 };
 
-/* A sum of bytes; SIZE_MAX if it exceeds that, because a text can be almost as long. */
 static size_t add(size_t a, size_t b) {
     size_t sum;
     return mm_size_add(a, b, &sum) ? sum : SIZE_MAX;
@@ -99,7 +96,6 @@ static enum mm_status acquire(struct mm_request *request, size_t bytes, struct m
     return bytes == 0 ? MM_OK : mm_reservation_acquire(&request->memory, bytes, buffer, error);
 }
 
-/* Places operands, C and the check in the memory that was acquired. */
 static void place_matrices(struct mm_operation *operation, const struct need *need) {
     struct mm_job *job = &operation->job;
     struct mm_product *product = &job->product;

@@ -1,4 +1,4 @@
-/* Stores the result of an operation under the name `out`: its conditions, its space, and the value itself. */
+/* Stores the result of an operation under the name `out`. */
 #include "server/handlers/matrix.h"
 #include "server/handlers/operation.h"
 #include "server/http/condition.h"
@@ -17,7 +17,7 @@ enum mm_status mm_operation_check_out(struct mm_request *request) {
                                      &is_there);
 }
 
-/* The head has checked the conditions, so the query must have had the name. */
+/* Refuses conditions if `out` is only in the body, because conditions are checked before the body arrives. */
 static enum mm_status check_place(const struct mm_operation *operation, struct mm_error *error) {
     if (!operation->is_conditional || operation->is_out_in_query)
         return MM_OK;
@@ -70,7 +70,7 @@ enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_erro
         status = mm_store_put(request->server->store, &operation->slot, call->out, &content, mm_clock_ns(),
                               &value, &is_new, error);
     if (status == MM_OK)
-        job->stored_c = NULL; /* the store owns it now */
+        job->stored_c = NULL;
     __atomic_store_n(&request->value, value, __ATOMIC_RELEASE);
     return status;
 }

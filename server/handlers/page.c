@@ -1,4 +1,4 @@
-/* GET /, /docs and /page/NAME: the page for people. Its files (server/page) are part of the program. */
+/* GET /, /docs and /page/NAME: the web page, whose files (server/page) are built into the program. */
 #include "api/embedded.h"
 #include "api/slice.h"
 #include "server/http/reply.h"
@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The files of server/page, the lessons of docs/lessons, and chart.js, by name; each also compressed, with
- * .gz behind its name. */
+/* Files of server/page and docs/lessons, and chart.js, by name. Compressed files have the name NAME.gz. */
 extern const struct mm_embedded_files mm_page_files;
 
 enum { NAME_MAX_BYTES = 64 };
 
-/* NULL if no file has this ending. */
 static const char *type_of(const char *name) {
     static const struct {
         const char *end;
@@ -29,7 +27,7 @@ static const char *type_of(const char *name) {
     return NULL;
 }
 
-/* Codings have no quotes that could hold a comma (RFC 9110, 12.5.3). */
+/* Splits the header at commas, which works because codings have no quotes (RFC 9110, 12.5.3). */
 static bool takes_gzip(struct mm_request *request) {
     const char *codings =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
@@ -43,7 +41,7 @@ static bool takes_gzip(struct mm_request *request) {
 }
 
 static enum mm_status reply_file(struct mm_request *request, const char *name) {
-    char compressed[NAME_MAX_BYTES]; /* longer than any file's name, so a cut name finds no file */
+    char compressed[NAME_MAX_BYTES]; /* a longer name is cut off, and matches no file */
     snprintf(compressed, sizeof compressed, "%s.gz", name);
     const char *type = type_of(name), *coding = takes_gzip(request) ? "gzip" : NULL;
     const struct mm_embedded_file *file =

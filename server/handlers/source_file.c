@@ -1,5 +1,5 @@
-/* GET /v1/variants/NAME/source: the code of a variant, as it was when the program was built. Needs no device,
- * because it has the code of all known backends. */
+/* GET /v1/variants/NAME/source: the source code of a variant at build time. It needs no device, because the
+ * program contains the code of all known backends. */
 #include "api/embedded.h"
 #include "gpu/device/backend.h"
 #include "server/http/reply.h"
@@ -15,7 +15,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {"backend", "op", "f
 
 struct query {
     struct mm_error *error;
-    const char *values[PARAMETER_COUNT]; /* NULL: not given */
+    const char *values[PARAMETER_COUNT];
 };
 
 static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
@@ -40,8 +40,7 @@ static bool is_wanted(const struct query *query, enum parameter parameter, const
     return query->values[parameter] == NULL || strcmp(query->values[parameter], value) == 0;
 }
 
-/* If the query leaves it open, prefers a product to a transposition, and the preferred backend. NULL if there
- * is none. */
+/* Several variants may match: prefers a product, then the first backend. NULL if none matches. */
 static const struct mm_variant *find_variant(const struct query *query, const char *name) {
     for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
         for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++) {
@@ -63,7 +62,7 @@ static enum mm_status fail_variant(const struct query *query, const char *name) 
         name, backend == NULL ? "any" : backend, op == NULL ? "any" : op);
 }
 
-/* The file that the query names, or the first one. NULL if the variant has no such file. */
+/* Returns the file that the query names, by default the first. NULL if the variant has no such file. */
 static const char *find_path(const struct query *query, const struct mm_variant *variant) {
     const char *const *path = variant->sources;
     while (*path != NULL && !is_wanted(query, PATH, *path))
@@ -75,7 +74,7 @@ enum mm_status mm_source_file_get(struct mm_request *request) {
     struct mm_error *error = &request->error;
     struct query query = {.error = error};
     const char *start = request->path + strlen("/v1/variants/");
-    char name[64]; /* longer than any, so what is cut is no name of a variant */
+    char name[64]; /* a longer name is cut off, and matches nothing */
     snprintf(name, sizeof name, "%.*s", (int)(strlen(start) - strlen("/source")), start);
     MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &query);
     if (error->status != MM_OK)

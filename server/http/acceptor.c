@@ -1,5 +1,4 @@
-/* Each open connection has a slot, found by its descriptor: the thread and the address in whose counts it is.
- */
+/* Each open connection has a slot with its thread and its address. The index is the descriptor. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -17,19 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A sixteenth of all connections, at most RESERVE_MAX, is kept free for new ones. */
+/* Connections kept free for new clients: one in RESERVE_SHARE, but at most RESERVE_MAX. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
-/* Counted only if --connections-per-address limits them. IPv4 is mapped into IPv6. */
 struct address {
     struct in6_addr ip;
     uint64_t connections;
 };
 
 struct slot {
-    unsigned thread;         /* from 1; 0: no connection */
+    unsigned thread;         /* number of the HTTP thread, from 1 on; 0: the slot is free */
     struct address *address; /* NULL if addresses are not counted */
 };
 
@@ -39,24 +37,23 @@ struct mm_acceptor {
     struct MHD_Daemon **daemons;
     unsigned daemon_count;
     unsigned connections_max;
-    unsigned kept_max; /* above so many connections, idle ones are closed */
+    unsigned kept_max; /* if more connections are open, idle ones are closed */
     pthread_t thread;
     int stopping;  /* __atomic access only */
-    unsigned open; /* connections; changed with the mutex held, read by __atomic */
+    unsigned open; /* number of connections; written with the mutex held, read by __atomic */
 
-    pthread_mutex_t mutex; /* guards the next two members and open_by_thread; no other lock is acquired while
-                              it is held */
+    pthread_mutex_t mutex; /* guards slots, addresses, open_by_thread; acquire no lock while holding it */
     struct slot slots[SLOT_COUNT];
-    void *addresses; /* a tree (tsearch) of struct address */
+    void *addresses; /* binary tree of struct address (see tsearch) */
 
-    /* Only the acceptor's thread uses these. */
-    unsigned next_thread;       /* first candidate for the next connection */
-    unsigned full_naps;         /* in a row */
-    uint64_t evicted;           /* connections, not logged yet */
-    uint64_t logged_ns;         /* when the log last said that no connection could be accepted; 0: never */
-    uint64_t evicted_logged_ns; /* when the log last said that idle connections were closed; 0: never */
+    /* Only the acceptor's thread uses the next five members. */
+    unsigned next_thread;       /* the thread to try first for the next connection */
+    unsigned full_naps;         /* naps in a row without a free descriptor */
+    uint64_t evicted;           /* idle connections closed since the last log line about them */
+    uint64_t logged_ns;         /* time of the last warning that accepting failed; 0: never */
+    uint64_t evicted_logged_ns; /* time of the last warning about closed idle connections; 0: never */
 
-    unsigned open_by_thread[]; /* daemon_count items */
+    unsigned open_by_thread[]; /* one for each HTTP thread */
 };
 
 static int compare(const void *one, const void *other) {
@@ -71,14 +68,13 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
     return ip;
 }
 
-/* gcc's analyzer reports memory that only a tree points to as leaked. */
+/* gcc's analyzer reports a leak if only a tree points to memory. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection of this address. NULL if the address has its most connections, or memory runs out. With
- * the mutex held. */
+/* Counts a connection. NULL if the address has too many, or if out of memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -123,7 +119,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* The thread with the fewest connections; of several, the next in turn. Call it with the mutex held. */
+/* Returns the thread with the fewest connections. Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -136,8 +132,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* NULL if the address has as many connections as it may. A slot that is still in use belongs to an earlier
- * connection: MHD closes one silently if memory runs out before it reports it as opened. */
+/* Fills a slot, and returns the daemon for the connection; NULL if the address may have no more. A used slot
+ * belongs to a connection that is gone: MHD closes a connection silently if memory runs out early. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -165,7 +161,7 @@ static void take(struct mm_acceptor *acceptor, int fd, const struct sockaddr_sto
         close(fd);
         mm_metrics_closed(MM_CLOSED_ADDRESS);
     } else if (MHD_add_connection(daemon, fd, (const struct sockaddr *)from, length) != MHD_YES) {
-        mm_acceptor_closed(acceptor, fd); /* MHD has closed it */
+        mm_acceptor_closed(acceptor, fd); /* MHD has already closed the descriptor */
     }
 }
 
@@ -181,7 +177,7 @@ static bool may_log(uint64_t *logged_ns) {
     return true;
 }
 
-/* Only a shortage of a second is logged, because a young connection is not idle yet. */
+/* Logs a shortage of connections, but only after FULL_MS, because new connections may soon be idle. */
 static void log_full(struct mm_acceptor *acceptor) {
     if (++acceptor->full_naps * NAP_MS >= FULL_MS && may_log(&acceptor->logged_ns))
         mm_log_warning(
@@ -199,7 +195,7 @@ static void log_evicted(struct mm_acceptor *acceptor) {
     acceptor->evicted = 0;
 }
 
-/* Closes idle connections if few descriptors are free. False if no descriptor is free. */
+/* Closes idle connections if few descriptors are free. Returns false if no descriptor is free. */
 static bool free_descriptor(struct mm_acceptor *acceptor) {
     const unsigned open = mm_acceptor_open(acceptor);
     if (open > acceptor->kept_max)
@@ -213,7 +209,7 @@ static bool free_descriptor(struct mm_acceptor *acceptor) {
     return false;
 }
 
-/* −1 if no connection can be accepted, or if the acceptor stops. */
+/* Returns −1 if no connection can be accepted or the acceptor is stopping. */
 static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *from, socklen_t *length) {
     int fd;
     do
@@ -265,7 +261,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     return NULL;
 }
 
-/* The shutdown ends the wait in accept. */
+/* shutdown() interrupts accept4() in the acceptor's thread. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor) {
     __atomic_store_n(&acceptor->stopping, 1, __ATOMIC_RELAXED);
     (void)shutdown(acceptor->listener, SHUT_RDWR);

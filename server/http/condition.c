@@ -1,11 +1,9 @@
-/* Reads lists of ETags, and decides conditions. */
 #include "server/http/condition.h"
 
 #include "api/slice.h"
 
 #include <string.h>
 
-/* The end of the tag that starts here; NULL: there is no tag (RFC 9110, 8.8.3). */
 static const char *tag_end(const char *at) {
     if (strncmp(at, "W/", 2) == 0)
         at += 2;
@@ -16,8 +14,8 @@ static const char *tag_end(const char *at) {
     return *at == '"' ? at + 1 : NULL;
 }
 
-/* Looks for a value's tag, or for the star that means any value, in a header. etag NULL: there is no value.
- * If `weak`, W/"x" matches "x". False if the header is malformed. */
+/* Sets *is_named if the header lists this tag, or is "*" and there is a value. etag is NULL without a value.
+ * If `weak`, W/"x" matches "x". Returns false if the header is malformed. */
 static bool find_tag(const char *list, const char *etag, bool weak, bool *is_named) {
     const struct mm_slice all = mm_slice_trim(list, list + strlen(list));
     *is_named = etag != NULL && mm_slice_is(all, "*");

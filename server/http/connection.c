@@ -1,4 +1,3 @@
-/* The list of connections, their phases, and replies that are sent past MHD. */
 #include "server/http/connection.h"
 
 #include "api/problem.h"
@@ -31,16 +30,15 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
                                        __ATOMIC_ACQUIRE);
 }
 
-/* A last reply, ready to be sent. */
+/* The last reply of a connection, to be sent without MHD. */
 struct mm_last_words {
     char head[2048];
     size_t head_bytes;
-    char *body; /* owned */
+    char *body;
     size_t body_bytes;
 };
 
-/* Appends to the head, which is large enough: request id and origin have limits, and the server writes the
- * rest. */
+/* Adds text to words->head. The buffer is large enough, because the request id and the origin have limits. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -50,7 +48,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *word
     assert(words->head_bytes < sizeof words->head);
 }
 
-/* Composes a last reply. If memory runs out, there is nothing to send. */
+/* Composes a last reply. If memory runs out, words->body stays NULL. */
 static void compose(struct mm_last_words *words, const struct mm_problem_reply *reply) {
     const unsigned http = mm_problem_http(reply->error->status);
     struct mm_headers headers = {.count = 0};
@@ -88,7 +86,6 @@ static size_t send_tls(void *session, const struct mm_last_words *words) {
     return sent;
 }
 
-/* Returns how many bytes of the body were sent. */
 static size_t say(const struct mm_connection *connection, struct mm_last_words *words) {
     size_t sent = 0;
     if (words->body != NULL)
@@ -118,7 +115,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection,
     return 0;
 }
 
-/* GnuTLS has read to the end, on the connection's thread. This is the last moment in which it can send. */
+/* GnuTLS calls it on the connection's thread after the last byte was read. A last reply must be sent now. */
 static void say_late(struct mm_tls_stream *stream) {
     struct mm_connection *connection =
         (struct mm_connection *)((char *)stream - offsetof(struct mm_connection, stream));
@@ -129,7 +126,7 @@ static void say_late(struct mm_tls_stream *stream) {
 }
 
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection) {
-    pthread_mutex_lock(&server->mutex); /* waits for the thread that has cut the connection */
+    pthread_mutex_lock(&server->mutex); /* waits until another thread has set `late` */
     pthread_mutex_unlock(&server->mutex);
     say_late(&connection->stream);
 }
@@ -153,15 +150,14 @@ void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }
 
-/* SO_RCVBUF would end the system's own choice of the size, and is limited by net.core.rmem_max. SO_RCVLOWAT
- * enlarges the buffer too, and the buffer stays large after SO_RCVLOWAT is set back. */
+/* Uses SO_RCVLOWAT, because it enlarges the buffer, which stays large afterwards. SO_RCVBUF could not exceed
+ * net.core.rmem_max, and would fix the buffer's size. */
 void mm_connection_widen(struct mm_connection *connection) {
     const int bytes = RECEIVED_BYTES, none = 1;
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &none, sizeof none);
 }
 
-/* Makes the close of the socket a reset. */
 static void make_reset(const struct mm_connection *connection) {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -178,7 +174,7 @@ void mm_connection_stop_sender(struct mm_connection *connection) {
     mm_connection_stop_reading(connection);
 }
 
-/* With server->mutex held. */
+/* Call it with server->mutex held. */
 static void link_first(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns) {
     connection->idle_since_ns = now_ns;
     TAILQ_INSERT_HEAD(&server->connections, connection, listed);
@@ -210,7 +206,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = calloc(1, sizeof *connection);
     *context = connection;
-    if (connection == NULL) { /* with TLS nothing would limit what the client sends */
+    if (connection == NULL) { /* without state, a TLS client would have no limits */
         if (server->options->tls_cert != NULL && info != NULL)
             (void)shutdown(info->connect_fd, SHUT_RDWR);
         return;
@@ -227,7 +223,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* MHD closes the descriptor after this call, not before. */
+/* MHD calls it before it closes the descriptor. */
 static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = *context;

@@ -1,15 +1,14 @@
-/* Rules of RFC 9110 and RFC 9112 on heads that libmicrohttpd does not check. If two readings are in use, the
- * guard is stricter: it refuses a repeated length or a list of codings even if it could be understood. */
+/* Checks rules of RFC 9110 and RFC 9112 that libmicrohttpd does not check. The guard is stricter than the
+ * RFCs where other programs disagree: it refuses every repeated length and every list of codings. */
 #include "server/http/guard.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* The classes to which a byte may belong. */
 enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
 
-/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, without the comma,
- * with which some join several hosts. CONTROL is what field-content of RFC 9110, 5.5 leaves out. */
+/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, except the comma,
+ * because some programs join hosts with commas. CONTROL is excluded from field-content of RFC 9110, 5.5. */
 static const unsigned char classes[256] = {
     [0 ... 8] = CONTROL,
     [10 ... 31] = CONTROL,
@@ -62,7 +61,7 @@ static bool equal(const char *text, size_t bytes, const char *word) {
     return strlen(word) == bytes && strncasecmp(text, word, bytes) == 0;
 }
 
-/* How much of a text an error shows. The problem's writer replaces bytes that are no characters. */
+/* Limits how many bytes of a text an error shows. The writer of the error replaces invalid characters. */
 static int shown(size_t bytes) {
     return bytes > 80 ? 80 : (int)bytes;
 }
@@ -76,7 +75,7 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
     return MM_OK;
 }
 
-/* RFC 9110, 8.6: only digits. From 2^63 on, counts that are signed in some other program turn negative. */
+/* Accepts only digits (RFC 9110, 8.6). From 2^63 on, other programs could read a negative number. */
 static enum mm_status check_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length appears twice; send it once");
@@ -94,8 +93,8 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* RFC 9112, 6.1. A space after the word is refused too: the library would then read to the end of the
- * connection. */
+/* Accepts only "chunked" (RFC 9112, 6.1). After "chunked" and a space, libmicrohttpd would read until the
+ * connection ends. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Transfer-Encoding appears twice; send it once");
@@ -109,7 +108,7 @@ static enum mm_status check_coding(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* The length of the reg-name (RFC 3986, 3.2.2) that begins a text. */
+/* Returns the length of the reg-name (RFC 3986, 3.2.2) at the start of a text. */
 static size_t name_span(const char *text, size_t bytes) {
     size_t index = 0;
     while (index < bytes) {
@@ -123,8 +122,7 @@ static size_t name_span(const char *text, size_t bytes) {
     return index;
 }
 
-/* The length of the IP-literal (RFC 3986, 3.2.2) that begins a text, with its brackets; 0 if there is none.
- * What is between the brackets is not checked. */
+/* Length of the IP-literal (RFC 3986, 3.2.2) with its brackets at the start of a text; 0 if there is none. */
 static size_t literal_span(const char *text, size_t bytes) {
     size_t index = 1;
     while (index < bytes && (is(text[index], HOST) || text[index] == ':'))
@@ -132,7 +130,7 @@ static size_t literal_span(const char *text, size_t bytes) {
     return index > 1 && index < bytes && text[index] == ']' ? index + 1 : 0;
 }
 
-/* RFC 9110, 7.2: a host and a port, or nothing if the target has no authority. */
+/* Accepts a host with an optional port (RFC 9110, 7.2), or an empty text if the target has no authority. */
 static bool is_host(const char *value, size_t bytes) {
     if (bytes == 0)
         return true;
@@ -147,7 +145,7 @@ static enum mm_status check_host(struct mm_guard *guard, const char *value, size
         return mm_fail(guard->error, MM_BAD_REQUEST, "Host appears twice; send it once");
     guard->has_host = true;
     while (bytes > 0 && (value[bytes - 1] == ' ' || value[bytes - 1] == '\t'))
-        bytes--; /* they are not part of the value (RFC 9112, 5.1) */
+        bytes--; /* spaces after a value do not count (RFC 9112, 5.1) */
     if (!is_host(value, bytes))
         return mm_fail(guard->error, MM_BAD_REQUEST, "Host is '%.*s', but must be HOST or HOST:PORT",
                        shown(bytes), value);

@@ -1,8 +1,7 @@
-/* Keeps the headers that the server reads, passes all to the guard, and checks that they follow each other
- * without a gap. libmicrohttpd 0.9 parses a head in place: it zeroes colons and line ends, and passes
- * pointers. A gap shows that it joined a folded line to a name, stopped at a zero byte, or mistook an empty
- * name for the end of the head. From 1.0 on it joins a folded line to the value, as it should, and refuses
- * the other two itself. */
+/* Keeps the headers that the server uses, passes all headers to the guard, and checks that the headers follow
+ * each other in memory without a gap. libmicrohttpd 0.9 parses a head in place and overwrites colons and line
+ * ends with zeros. A gap means that libmicrohttpd joined a folded line to a name, stopped at a zero byte, or
+ * took an empty name for the end of the head. Version 1.0 handles folded lines and refuses the rest. */
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
@@ -15,10 +14,10 @@ struct reading {
     struct mm_guard guard;
     struct mm_request *request;
     bool looks_for_gaps;
-    const char *end; /* the end of the last text; its line end follows */
+    const char *end; /* end of the last name or value, before its line end */
 };
 
-/* The handler gets a C string, which %00 would end early: /healthz%00x would be /healthz. */
+/* Shows zero bytes, because the handler gets a C string: /healthz%00x would otherwise become /healthz. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
     size_t bytes = MHD_http_unescape(text);
     mm_guard_show_zeros(text, bytes);
@@ -39,7 +38,7 @@ static enum mm_status fail_gap(struct mm_request *request) {
         "line of its own");
 }
 
-/* Whether a line follows the text that ends at `end`, after CRLF or LF. */
+/* Whether a line begins after a CRLF or LF at `end`. */
 static bool is_next_line(const char *end, const char *line) {
     return line == end + 1 || line == end + 2;
 }
@@ -57,7 +56,6 @@ const char *mm_header_name(enum mm_header header) {
     return headers[header].name;
 }
 
-/* Keeps the first value of each header that the server reads. */
 static void note(struct mm_request *request, const char *name, size_t name_bytes, const char *value) {
     for (unsigned header = 0; header < MM_HEADER_COUNT; header++)
         if (headers[header].bytes == name_bytes && request->headers[header] == NULL &&
@@ -65,7 +63,7 @@ static void note(struct mm_request *request, const char *name, size_t name_bytes
             request->headers[header] = value;
 }
 
-/* Goes on after a refusal, because its reply depends on headers too. */
+/* Reads on after an error, because other headers affect the error's reply too. */
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;
@@ -81,8 +79,8 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* At the end of a head two line ends are left, both zeroed. A line of a colon and LF leaves as many zeros as
- * CRLF, so it is not noticed. */
+/* Whether only the end of the head follows: two line ends, which MHD has overwritten with zeros. One false
+ * match remains: a line of a colon and LF becomes as many zeros as CRLF. */
 static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];
     const union MHD_ConnectionInfo *info =
@@ -112,7 +110,6 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-/* Whether a list of codings has only identity. */
 static bool is_identity(const char *list) {
     static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
     size_t length;

@@ -1,5 +1,4 @@
-/* Checks whether a head, as libmicrohttpd has read it, is what the client sent. The guard checks the values
- * of headers. */
+/* Checks that libmicrohttpd has read a head as the client sent it. The guard (guard.h) checks the values. */
 #pragma once
 
 #include "gpu/names.h"
@@ -7,7 +6,6 @@
 
 #include <microhttpd.h>
 
-/* The headers that the server reads. */
 #define MM_HEADER_TABLE(X)                                                                                   \
     X(MM_HEADER_ACCEPT, MHD_HTTP_HEADER_ACCEPT)                                                              \
     X(MM_HEADER_CONTENT_ENCODING, MHD_HTTP_HEADER_CONTENT_ENCODING)                                          \
@@ -26,21 +24,20 @@ const char *mm_header_name(enum mm_header header);
 
 struct mm_request;
 
-/* Callbacks of MHD (server/http/http.c), on the connection's thread. The first decodes a path or a part of a
- * query in place; the second notes the target's length before that. */
+/* Callbacks of MHD (server/http/http.c), on the connection's thread. mm_head_unescape decodes a path or a
+ * part of a query in place. mm_head_note_target records the target's length before decoding. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text);
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
-/* Sets request->headers, and checks whether every parser would read the head alike: MM_OK, with
- * request->upload.content_length, or MM_BAD_REQUEST in request->error. The texts are what MHD passes to the
- * handler at its first call, the url decoded. The connection's thread, at that call. */
+/* Sets request->headers, and checks that every parser would understand the head equally. Sets
+ * request->upload.content_length, or fails with MM_BAD_REQUEST. The texts are the arguments of MHD's first
+ * call of the handler; `url` is decoded. Call it on the connection's thread during that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* MM_UNSUPPORTED_MEDIA_TYPE in request->error if the body is compressed. The connection's thread calls it. */
+/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is compressed. Call it on the connection's thread. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether request->error is that of a compressed body. The reply then has MM_HEAD_CODINGS in Accept-Encoding
- * (RFC 9110, 15.5.16). Any thread. */
+/* Whether an error means a compressed body, so the reply needs Accept-Encoding. Any thread may call it. */
 #define MM_HEAD_CODINGS "identity"
 bool mm_head_is_about_coding(const struct mm_error *error);

@@ -1,4 +1,3 @@
-/* Builds the lists of headers. */
 #include "server/http/headers.h"
 
 #include "api/problem.h"
@@ -8,8 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* What a page's script may read beside the headers that the standard always allows. Not every browser knows *
- * here. */
+/* Headers that scripts of other sites may read. They are listed, because some browsers do not know *. */
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
@@ -61,7 +59,7 @@ void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_
         add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);
 }
 
-/* Browsers may keep the answer for two hours. */
+/* Lets browsers cache the answer to a preflight for two hours. */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods) {
     add(headers, MHD_HTTP_HEADER_ALLOW, methods);
     if (cors.origin == NULL)

@@ -1,27 +1,27 @@
-/* The headers of a response, for both ways of sending it: through libmicrohttpd (reply.c), or without it on a
- * connection that is cut off (connection.c). Any thread may call these functions. */
+/* The headers of a response. A response is sent through libmicrohttpd (reply.c), or without it if the
+ * connection is ended early (connection.c). Any thread may call these functions. */
 #pragma once
 
 #include "gpu/status.h"
 #include "api/number/digits.h"
 #include "server/options.h"
 
-/* Which pages of other origins may read a response (the CORS protocol of the Fetch standard,
- * https://fetch.spec.whatwg.org/#http-cors-protocol). All 0: the response has no header for that. */
+/* The pages of other sites that may read a response (the CORS protocol of the Fetch standard,
+ * https://fetch.spec.whatwg.org/#http-cors-protocol). All zeros: the response has no CORS headers. */
 struct mm_cors {
-    const char *origin; /* the origin that may read the response, or "*"; NULL: none. A text of the options */
-    bool varies;        /* other origins get another answer */
+    const char *origin; /* "*", or the site whose pages may read the response; NULL: none; not owned */
+    bool varies;        /* another Origin header would change the response */
 };
 
-/* Decides for a request with this Origin header; NULL: without one. */
+/* Decides by the value of the request's Origin header. `origin` is NULL if the request has none. */
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
 enum { MM_HEADERS_MAX = 10 };
 
-/* The longest value of Allow, with its NUL. */
+/* Size of the longest Allow header's value, with its NUL. */
 enum { MM_ALLOW_MAX = 48 };
 
-/* A list of headers; zeros are an empty list. It owns no text except Retry-After's. */
+/* A list of headers. All zeros are an empty list. It owns only the text retry_after. */
 struct mm_headers {
     struct {
         const char *name;
@@ -31,19 +31,18 @@ struct mm_headers {
     char retry_after[MM_DIGITS_MAX + 1];
 };
 
-/* Adds the headers that every response has. `closes`: the connection ends with this response. */
+/* Adds the headers that every response has. If `closes`, the connection closes after this response. */
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
                            bool closes);
 
-/* How a protocol writes its errors. */
 struct mm_problem_form {
-    const char *type; /* media type */
+    const char *type;
 
-    /* malloc'ed; NULL if out of memory. Any thread may call it. */
+    /* Returns a malloc'ed text, or NULL if out of memory. Any thread may call it. */
     char *(*write)(const struct mm_error *error, const char *request_id, size_t *length);
 };
 
-/* RFC 9457 (api/problem.h). */
+/* Error replies as problem details (RFC 9457, api/problem.h). */
 extern const struct mm_problem_form mm_problem_details;
 
 /* The reply to a request that fails. It owns nothing. */
@@ -51,14 +50,14 @@ struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;
     const char *request_id;
-    char allow[MM_ALLOW_MAX]; /* the methods for a 405 */
+    char allow[MM_ALLOW_MAX]; /* methods for the header Allow, if the status is 405 */
     struct mm_cors cors;
-    bool head_only;         /* send no body */
+    bool head_only;
     unsigned retry_after_s; /* 0: no Retry-After */
 };
 
-/* Adds the headers that the reply to a failed request has beside those of every response. */
+/* Adds the headers that only the reply to a failed request has. */
 void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_reply *reply);
 
-/* Adds the headers of the response to OPTIONS, for a path with these methods ("GET, HEAD"). */
+/* Adds the headers of the response to OPTIONS. `methods` is a list such as "GET, HEAD". */
 void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, const char *methods);

@@ -1,8 +1,8 @@
-/* The listening socket and libmicrohttpd, one daemon for each thread. libmicrohttpd's own log stays off,
+/* The listening socket and libmicrohttpd, with one daemon for each thread. libmicrohttpd's log stays off,
  * because it has a line for every client that disconnects.
  *
- * With epoll two threads answered 1.7 times as many small products as with poll (2 cores, 64 connections);
- * select ends at 1,024 descriptors. As many threads as cores serve all sizes well (16 cores, one H200). */
+ * epoll answered 1.7 times as many small products as poll did (2 threads, 2 cores, 64 connections). select
+ * cannot use more than 1,024 descriptors. */
 #include "server/http/http.h"
 
 #include "server/http/acceptor.h"
@@ -24,8 +24,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The library reads a body through the connection's memory pool, and zeroes the pool after each request: a
- * larger pool makes large bodies faster and small requests slower. */
+/* CONNECTION_MEMORY_BYTES is a compromise. libmicrohttpd reads a body through this memory, and zeroes it
+ * after each request. So more memory makes large bodies faster but small requests slower. */
 enum {
     CONNECTION_MEMORY_BYTES = 64 << 10,
     IDLE_TIMEOUT_S = 60,
@@ -39,7 +39,7 @@ struct mm_http {
     struct mm_acceptor *acceptor;
     int listener;
     unsigned daemon_count;
-    struct MHD_Daemon *daemons[]; /* one per thread */
+    struct MHD_Daemon *daemons[];
 };
 
 static enum mm_status fail(struct mm_error *error, const struct mm_options *options, const char *what) {
@@ -75,8 +75,7 @@ static enum mm_status open_listener(const struct mm_options *options, int *liste
     return *listener >= 0 ? MM_OK : fail(error, options, strerror(failure));
 }
 
-/* Returns the port that was bound, and finds whether only this machine reaches the address; 0 and false if
- * unknown. */
+/* Returns the bound port, or 0 if unknown. Sets *is_local if only this machine can reach the address. */
 static unsigned look_at_address(int listener, bool *is_local) {
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -94,7 +93,7 @@ static unsigned look_at_address(int listener, bool *is_local) {
     return address.ss_family == AF_INET ? ntohs(v4->sin_port) : 0;
 }
 
-/* How many descriptors to use: as many as the process may have, up to our own limit. */
+/* Raises the limit of open descriptors, and returns it, at most DESCRIPTORS_MAX. */
 static unsigned descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -105,8 +104,8 @@ static unsigned descriptor_limit(void) {
     return limit.rlim_cur > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (unsigned)limit.rlim_cur;
 }
 
-/* Descriptors for connections: without those that are open now, two for each thread, and some spare ones for
- * files and devices. 0 if there is less than one connection for each thread. */
+/* Returns how many descriptors connections may use: all but the open ones, two for each thread, and spare
+ * ones for files and devices. Returns 0 if that is less than one for each thread. */
 static unsigned connection_descriptors(unsigned threads) {
     const unsigned most = descriptor_limit();
     const unsigned spare = most / 4 < SPARE_DESCRIPTORS ? most / 4 : SPARE_DESCRIPTORS;
@@ -116,8 +115,7 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* The most connections, by descriptors and by a quarter of the memory, because connections do not count in
- * the budget. */
+/* Limits connections by descriptors and by a quarter of the RAM, because the budget does not count them. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
@@ -126,14 +124,13 @@ static unsigned connection_limit(const struct mm_server *server) {
     return by_memory < by_descriptors ? (unsigned)by_memory : by_descriptors;
 }
 
-/* The acceptor limits the connections. */
 static struct MHD_Daemon *start_daemon(struct mm_server *server) {
     struct MHD_OptionItem tls[MM_TLS_DAEMON_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     unsigned flags = MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
     if (server->options->tls_cert == NULL) {
         flags |= MHD_USE_EPOLL_INTERNAL_THREAD;
     } else {
-        /* With epoll a thread never sleeps while a handshake waits for the client (0.9.75). */
+        /* With epoll, libmicrohttpd 0.9.75 would use a whole core while a handshake waits for its client. */
         flags |= MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS;
         mm_tls_daemon_options(tls);
     }
@@ -146,7 +143,7 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
         tls, MHD_OPTION_END);
 }
 
-/* Starts the daemons. False if one fails to start; the caller then stops the others. */
+/* Starts all threads. Returns false if one does not start; then the caller must stop those that run. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
     if (!mm_sweep_start(&http->sweep, server))

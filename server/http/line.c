@@ -1,4 +1,3 @@
-/* The lines, and which requests end early so the first of a line fits. */
 #include "server/http/line.h"
 
 #include "gpu/store/store.h"
@@ -9,15 +8,13 @@
 
 #include <inttypes.h>
 
-/* The most requests that one look ends. */
+/* Limits how many slow requests one call of mm_line_look ends for each line of waiting requests. */
 enum { ENDS_MAX = 64 };
 
 void mm_line_open(struct mm_line *line) {
     for (unsigned part = 0; part < MM_BUDGET_PARTS; part++)
         TAILQ_INIT(&line->requests[part]);
 }
-
-/* --- places */
 
 static bool goes_before(const struct mm_request *request, const struct mm_request *other) {
     const bool holds = request->place.holds;
@@ -56,10 +53,7 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* --- serving */
-
-/* Reserves what the first request lacks, and then what the next one lacks, while the budget lasts. With
- * server->mutex held. */
+/* Reserves missing memory for a line's first requests, while the budget lasts. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -80,9 +74,9 @@ void mm_line_serve(struct mm_server *server) {
     mm_request_resume(&resumed);
 }
 
-/* --- freeing memory; call all of these with server->mutex held */
+/* The functions from here to mm_line_look free memory. Call them with server->mutex held. */
 
-/* Ends a request with this error. False if the connection's thread has the connection now. */
+/* Ends a request with this error. Returns false if an upload is no longer in MM_PHASE_BODY. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
@@ -100,9 +94,9 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     return true;
 }
 
-/* Ends a reply. Its memory is free once the connection's thread has seen the end. */
+/* Resets the connection of a slow reply. The reply's memory is free once the connection's thread notices. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else it would be dropped again meanwhile */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else the next call would drop it again */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -123,16 +117,17 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     }
 }
 
-/* Whether an upload or a reply of the request is under way. */
+/* Whether the request's body is being received or its reply is being sent. */
 static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
-            request->pace.looked_ns >= request->record.replied_ns); /* else the pace is still the upload's */
+            request->pace.looked_ns >= request->record.replied_ns); /* else `pace` describes the upload */
 }
 
-/* The bytes that become free for the first of a line if the request ends. While no request waits for the main
- * part, small requests may use that too. A stored value without a name ends with the reply that sends it. */
+/* How much memory a line's first request gains if `request` ends. Small requests may use the main part of the
+ * budget too, while no request waits for it. The end of a reply also frees the stored value that it sends, if
+ * the value's name is gone. */
 static size_t freed_bytes(const struct mm_request *request, int part) {
     const struct mm_reservation *memory = &request->memory;
     const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
@@ -146,8 +141,8 @@ static size_t freed_bytes(const struct mm_request *request, int part) {
 }
 
 struct slow_peers {
-    struct mm_request *requests[ENDS_MAX]; /* those that free most first */
-    size_t bytes[ENDS_MAX];                /* how much each frees */
+    struct mm_request *requests[ENDS_MAX]; /* the request that frees most memory comes first */
+    size_t bytes[ENDS_MAX];
     unsigned count;
 };
 
@@ -179,14 +174,14 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* What the first request lacks in a part: all that it needs, if its reservation has to move there. */
+/* Bytes that the first request lacks in a part of the budget. A reservation in another part does not help. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Ends uploads and replies that are too slow, until the first fits. The memory of a reply becomes free in a
- * moment, once the connection's thread has seen the end. */
+/* Ends uploads and replies that are too slow, until the first request fits. coming_bytes counts memory of
+ * ended replies that their connections' threads have not freed yet. */
 static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
     struct slow_peers slow;
     struct mm_error error;
@@ -210,8 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* How much of a part the waiting requests have, without the first of its line; and which of them arrived
- * last. */
+/* All waiting requests but the first: how much of a budget part they hold, and which of them arrived last. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;
@@ -232,8 +226,8 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
     return waiting;
 }
 
-/* If the first would not fit even if all requests ended that do not wait, rejects the waiting request that
- * arrived last. If stored matrices alone leave too little, rejects the first itself. */
+/* Ends a deadlock: waiting requests hold memory that the first request needs. Rejects the waiting request
+ * that arrived last. If stored matrices alone use too much memory, rejects the first request. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;

@@ -1,23 +1,22 @@
-/* The line: requests that wait for memory of the budget, and what the server does to get memory for the
- * first.
+/* Lines of requests that wait for memory of the budget, and how the server gets memory for the first request
+ * of each line. A request reserves memory in steps:
  *
- *   head ──► first step ──► later steps ──► need ──► job ──► reply
- *            body and need  as much as the   operands, result,
- *            if they are    request holds,   copy, check, text
- *            small, else    64 KiB to 2 MiB
- *            64 KiB
+ *   head ──► first step ──► later steps ──► last step ──► job ──► reply
+ *            all memory     doubles the     operands,
+ *            if it is       reservation,    result, copy,
+ *            small, else    by 64 KiB to    check, text
+ *            64 KiB         2 MiB
  *
- * A step that does not fit waits here. There are two lines: one for small requests, which have a sixteenth of
- * the budget to themselves, and one for all others. In each line, requests that have memory go before those
- * that have none, and then the request that arrived first goes first. Only the first of a line gets memory.
- * While it does not fit, mm_line_look
+ * If a step does not fit, the request waits. There are two lines: one for small requests, which have a
+ * sixteenth of the budget for themselves, and one for all other requests. In each line, requests that already
+ * have memory come before requests without memory. Otherwise the oldest request comes first. Only the first
+ * request of a line gets memory. If its step does not fit, mm_line_look does this:
  *
- *   1. answers requests that have waited for --memory-wait-ms with 429;
- *   2. ends uploads and replies that are too slow (pace.h), those with most memory first;
- *   3. answers the waiting request that arrived last with 429, if the memory of all waiting requests leaves
- * too little for the first.
+ *   1. Requests that have waited for --memory-wait-ms are answered with 429.
+ *   2. Uploads and replies that are too slow (pace.h) are ended, beginning with those that free most memory.
+ *   3. If other waiting requests hold what the first needs, the latest of them is answered with 429.
  *
- * server->mutex guards the lines and the places. */
+ * server->mutex guards the lines, and struct mm_place of each request. */
 #pragma once
 
 #include "gpu/memory/budget.h"
@@ -33,28 +32,25 @@ struct mm_line {
     TAILQ_HEAD(mm_waiting_requests, mm_request) requests[MM_BUDGET_PARTS]; /* in the order of service */
 };
 
-/* A request's place in a line. */
 struct mm_place {
-    size_t lacked_bytes; /* of the step that it waits for; 0: its reservation only moves to another part */
-    int line;            /* the line, which is a part of the budget */
-    bool holds;          /* the request already has memory */
+    size_t lacked_bytes; /* memory that the next step lacks; 0: it needs another part of the budget */
+    int line;            /* index of the line, which is also the part of the budget */
+    bool holds;
     uint64_t since_ns;
-    uint64_t waited_ns; /* in earlier waits */
+    uint64_t waited_ns; /* duration of earlier waits */
     TAILQ_ENTRY(mm_request) next;
 };
 
 void mm_line_open(struct mm_line *line);
 
-/* Adds a request to its line, or removes it. lacked_bytes: how much more memory the request's next step
- * needs. Call these with server->mutex held. */
+/* Add a request to its line, or remove it. The request's next step needs lacked_bytes more memory than it has
+ * reserved. Call these functions with server->mutex held. */
 void mm_line_enter(struct mm_request *request, size_t lacked_bytes);
 void mm_line_leave(struct mm_request *request);
 
-/* Gives memory that was released to requests that wait. Call this after a release. Any thread, no mutex held.
- */
+/* Gives free memory to waiting requests. Call it after a release, on any thread, with no mutex held. */
 void mm_line_serve(struct mm_server *server);
 
-/* Serves the lines, and makes memory available for their first requests by the three steps above. The sweep's
- * thread, no mutex held.
- */
+/* Gives memory to waiting requests, and frees memory for the first request of each line (see the top of this
+ * file). Only the sweep's thread may call it, with no mutex held. */
 void mm_line_look(struct mm_server *server, uint64_t now_ns);

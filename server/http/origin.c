@@ -1,20 +1,17 @@
-/* Reads hosts and ports, and compares them. */
 #include "server/http/origin.h"
 
 #include "api/slice.h"
 
 #include <arpa/inet.h>
 
-/* HOST or HOST:PORT. */
 struct authority {
-    const char *host; /* with the brackets of an IPv6 address; without a dot at the end */
+    const char *host; /* host with the brackets of an IPv6 address, but without a final dot */
     size_t host_bytes;
-    unsigned port; /* 0: none */
+    unsigned port; /* 0 if no port is given */
 };
 
 enum { PORT_MAX = 65535 };
 
-/* Reads HOST or HOST:PORT. False if the text is neither. */
 static bool cut(const char *text, const char *end, struct authority *authority) {
     const char *host_end = text;
     if (text < end && *text == '[')
@@ -33,7 +30,7 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     return authority->host_bytes > 0;
 }
 
-/* Splits a header's value, which may have blanks at its end but not at its beginning. */
+/* Splits the value of a header. The value may end with spaces, but not begin with spaces. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
     return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);
@@ -44,11 +41,11 @@ static bool same_host(const struct authority *left, const struct authority *righ
            strncasecmp(left->host, right->host, left->host_bytes) == 0;
 }
 
-/* Whether a host is an address or localhost, so no other site's name can resolve to this server. */
+/* Whether a host is an IP address or localhost, which other sites cannot use as their names. */
 static bool is_own(const struct authority *authority) {
     static const struct authority local = {.host = "localhost", .host_bytes = sizeof "localhost" - 1};
     char text[INET6_ADDRSTRLEN];
-    struct in6_addr address; /* IPv4 or IPv6 */
+    struct in6_addr address;
     const bool is_bracketed = authority->host[0] == '[' && authority->host_bytes >= 2;
     const size_t bytes = authority->host_bytes - 2 * is_bracketed;
     if (same_host(authority, &local))
@@ -60,7 +57,7 @@ static bool is_own(const struct authority *authority) {
     return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-/* Reads a host of a list. Returns where the next one begins; NULL: this was the last. */
+/* Reads the first host of a list. Returns the start of the next host, or NULL after the last host. */
 static const char *next_of(const char *hosts, struct authority *authority, bool *good) {
     const size_t length = strcspn(hosts, ",");
     *good = cut(hosts, hosts + length, authority);
@@ -78,7 +75,7 @@ static bool is_listed(const char *hosts, const struct authority *authority) {
     return false;
 }
 
-/* Whether the host is a bracketed address, or has only characters of names and IPv4 addresses. */
+/* Whether a host looks like a bracketed address, a name or an IPv4 address. */
 static bool is_plain(const struct authority *authority) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     if (authority->host[0] != '[')
@@ -113,7 +110,6 @@ static bool is_safe(const char *method) {
     return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
 }
 
-/* Splits SCHEME://HOST[:PORT]. *usual_port is the scheme's usual port, or 0. */
 static bool cut_origin(const char *origin, struct authority *authority, unsigned *usual_port) {
     const size_t scheme_bytes = strcspn(origin, ":");
     if (strncmp(origin + scheme_bytes, "://", 3) != 0 || !cut_value(origin + scheme_bytes + 3, authority))
@@ -124,7 +120,7 @@ static bool cut_origin(const char *origin, struct authority *authority, unsigned
     return true;
 }
 
-/* A browser leaves out the usual port, so an origin with it is refused. */
+/* Refuses an origin that names its scheme's usual port, because browsers leave out this port. */
 bool mm_origin_is_origin(const char *text) {
     static const char scheme[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-";
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-_:/[]";

@@ -1,18 +1,19 @@
-/* Whether a browser sent the request for a page of another site: by Origin, and by Host, which names another
- * site after DNS rebinding. Knows neither libmicrohttpd nor routes. Any thread may call these functions. */
+/* Detects requests that a browser sends for a page of another site, by the headers Origin and Host. After DNS
+ * rebinding only Host names the other site. This file knows neither libmicrohttpd nor routes. Any thread may
+ * call these functions. */
 #pragma once
 
 #include "gpu/status.h"
 
-/* MM_FORBIDDEN in *error unless `host` is an IP address, localhost or a name in `allowed`. `host` is the
- * value of a well-formed Host header; NULL, which is allowed: without one. `allowed` is the list of the
- * option, or NULL. The port, capital letters and a final dot do not count. */
+/* Allows only IP addresses, localhost and the names in `allowed` as `host`; otherwise fails with
+ * MM_FORBIDDEN. `host` is the value of a well-formed Host header, or NULL, which is allowed. `allowed` is the
+ * list of the option, or NULL. Port, letter case and a final dot do not matter. */
 enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error);
 
-/* MM_FORBIDDEN in *error if a request by this method may not come from `origin`, the value of its header or
- * NULL. A safe method (RFC 9110, 9.2.1) always may, and so may a request without Origin; else host and port
- * must equal those of `host`. Where a port is missing, the usual port of the origin's scheme counts: behind a
- * proxy with TLS the server does not know its own scheme. */
+/* Fails with MM_FORBIDDEN if a page of `origin` must not send a request with this method. `origin` is the
+ * value of the Origin header, or NULL. Safe methods (RFC 9110, 9.2.1) and requests without Origin are always
+ * allowed. Other requests are allowed if `host` has the host and port of `origin`. A missing port means the
+ * usual port of the origin's scheme, because the server may be behind a TLS proxy. */
 enum mm_status mm_origin_check(const char *method, const char *origin, const char *host,
                                struct mm_error *error);
 

@@ -1,4 +1,3 @@
-/* The pace of one upload or reply. */
 #include "server/http/pace.h"
 
 static const double grace_ns = 2e9;

@@ -1,4 +1,3 @@
-/* The pool's threads, their list of tasks, and shared work. */
 #include "server/http/pool.h"
 
 #include "gpu/mutex.h"
@@ -7,29 +6,28 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Work that threads share; on the stack of the thread that shares it. The pool's mutex guards it. */
+/* Calls to share between threads. The waiting thread owns this struct, and the pool's mutex guards it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
     unsigned count;
     unsigned begun;
     unsigned ended;
-    pthread_cond_t done; /* signalled when all parts have ended */
+    pthread_cond_t done; /* signalled when all calls have ended */
     LIST_ENTRY(share) listed;
 };
 
 struct mm_pool {
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards `tasks`, `shares` and `stopping` */
     pthread_cond_t changed;
-    STAILQ_HEAD(tasks, mm_pool_task) tasks; /* oldest first */
-    LIST_HEAD(shares, share) shares;        /* those with parts left to begin */
+    STAILQ_HEAD(tasks, mm_pool_task) tasks; /* the oldest task comes first */
+    LIST_HEAD(shares, share) shares;        /* shares with calls that have not begun */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
 };
 
-/* Does the next part of a share on the list. Called with the mutex held, which is unlocked during the part.
- */
+/* Makes the next call of a share. Call it with the mutex held; it unlocks the mutex only during the call. */
 static void do_part(struct mm_pool *pool, struct share *share) {
     const unsigned index = share->begun++;
     if (share->begun == share->count)
@@ -38,10 +36,10 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(&share->done); /* with the mutex held: once unlocked, the share may be gone */
+        pthread_cond_signal(&share->done); /* before the unlock, because the share may be gone afterwards */
 }
 
-/* A thread of the pool. It helps with shared work only while no task waits. */
+/* Runs tasks until the pool stops. Makes calls of shares only while no task waits. */
 static void *work_on(void *argument) {
     struct mm_pool *pool = argument;
     pthread_mutex_lock(&pool->mutex);

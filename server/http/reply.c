@@ -1,4 +1,3 @@
-/* Makes responses of MHD, and queues them. */
 #include "server/http/reply.h"
 
 #include "api/problem.h"
@@ -12,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds a header. If memory runs out, drops the response and sets it to NULL, because without the header it
- * would be wrong. */
+/* Adds a header. If memory runs out, destroys the response, which would be wrong without the header. */
 static void add_header(struct MHD_Response **response, const char *name, const char *value) {
     if (*response == NULL || MHD_add_response_header(*response, name, value) == MHD_YES)
         return;
@@ -26,8 +24,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
         add_header(response, headers->list[index].name, headers->list[index].value);
 }
 
-/* Adds the common headers, queues the response, and releases it. response: NULL if memory was out for it.
- * bytes: the length of its body. */
+/* Adds the common headers, then queues and releases the response. `response` is NULL if memory ran out. */
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
@@ -43,7 +40,7 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     request->record.code = http;
     request->record.out_bytes = strcmp(request->record.method, "HEAD") == 0 ? 0 : bytes;
     request->record.replied_ns = mm_clock_ns();
-    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep reads the record */
+    __atomic_store_n(&request->peer->answers, 1, __ATOMIC_RELEASE); /* now the sweep may read the record */
     return result;
 }
 
@@ -54,7 +51,6 @@ static enum mm_status reply(struct mm_request *request, unsigned http, struct MH
     return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
 }
 
-/* Makes a response that owns a malloc'ed text. NULL if text is NULL, because memory ran out. */
 static struct MHD_Response *respond_with_text(char *text, size_t length) {
     struct MHD_Response *response =
         text == NULL ? NULL : MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
@@ -80,7 +76,7 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
-/* As a vector, because a buffer would have to be writable. */
+/* Avoids a copy. Uses a vector, because MHD takes constant data only in vectors. */
 static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
     return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
@@ -105,7 +101,7 @@ static struct MHD_Response *respond_with_nothing(void) {
     return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-/* A client may keep the value, but has to revalidate it before each use. */
+/* Lets a client cache the value, but the client must ask before each use whether the value is current. */
 static void add_validators(struct MHD_Response **response, const char *etag) {
     add_header(response, MHD_HTTP_HEADER_ETAG, etag);
     add_header(response, MHD_HTTP_HEADER_VARY, "Accept");
@@ -126,7 +122,7 @@ enum mm_status mm_reply_options(struct mm_request *request) {
     return reply(request, MHD_HTTP_NO_CONTENT, response, 0);
 }
 
-/* A body that is being sent. MHD calls release_outgoing after the last byte, or when the connection ends. */
+/* A body that MHD sends. MHD calls release_outgoing after the last byte, or when the connection ends. */
 struct outgoing {
     struct mm_server *server;
     struct mm_buffer buffer;
@@ -143,9 +139,9 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* For HEAD and 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 must close the
- * connection: else it would mark the body as chunked and send its last chunk, which the client would take for
- * the next reply. */
+/* Makes the reply to HEAD, or a 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 is told
+ * to close the connection. Otherwise MHD would send a last chunk, which the client would take for the next
+ * reply. */
 static struct MHD_Response *respond_without_body(uint64_t bytes) {
     enum { BLOCK_BYTES = 1 };
     struct MHD_Response *response =
@@ -155,7 +151,7 @@ static struct MHD_Response *respond_without_body(uint64_t bytes) {
     return response;
 }
 
-/* The page loads only from this server and sends requests only to it, and no other site may frame it. */
+/* The page may load files and data only from this server, and no other site may show it in a frame. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -179,8 +175,8 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
                  is_known ? 0 : file->bytes);
 }
 
-/* Sends the body without a copy, and becomes its owner in any case. If the body is in the memory of
- * request->value, the value is kept until the request ends. */
+/* Sends the body without copying it, and takes ownership of it even on failure. If the body's memory belongs
+ * to request->value, the request keeps the value until the request ends. */
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
@@ -247,14 +243,13 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* A member of a dictionary of RFC 9651. The number is a string, because the RFC's own numbers are too
- * coarse. */
+/* Writes a member of a dictionary (RFC 9651), as a string, because RFC 9651 gives numbers too few digits. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
 }
 
-/* residual="1.5e-07", bound="2.4e-05", passed, rows_unjudged=0, relative_error="3.1e-08". */
+/* Adds Matmul-Verify, such as residual="1.5e-07", bound="2.4e-05", passed, … */
 static void add_verification(struct MHD_Response **response, const struct mm_verification *verification) {
     static const char *const passed[MM_VERDICT_COUNT] = {
         [MM_VERDICT_PASSED] = ", passed",
@@ -276,7 +271,7 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-/* 2, 3, 5. A scalar has no dimensions: its header is empty, for which libmicrohttpd wants a blank. */
+/* Adds a header like "2, 3, 5". A scalar has " ", because libmicrohttpd refuses empty values. */
 static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
     char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
     char *end = mm_put_text(value, shape->rank == 0 ? " " : "");
@@ -317,7 +312,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
 }
 
-/* MHD leaves out the body of a 304, and keeps its length. */
+/* For a 304, MHD sends only the length of the body. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               const struct mm_shape *shape, const char *type) {
     const enum mm_dtype dtype = request->value->dtype;

@@ -1,4 +1,4 @@
-/* The life of a request except its waits (wait.c). Knows no route. */
+/* The life of a request from its head to its end, except waits (wait.c). Knows no route. */
 #include "server/http/request.h"
 
 #include "api/json/json_text.h"
@@ -39,7 +39,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to) {
         [MM_OVER] = 0,
     };
     assert(allowed[mm_request_state(request)] & 1u << to);
-    (void)allowed; /* without assertions */
+    (void)allowed; /* unused if assertions are off */
     __atomic_store_n(&request->state, (int)to, __ATOMIC_RELAXED);
 }
 
@@ -76,7 +76,7 @@ const char *mm_request_list(const struct mm_request *request, enum mm_header hea
 }
 
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
-    bool is_cut; /* what does not fit is ignored */
+    bool is_cut; /* headers that do not fit in `text` are ignored */
     return mm_request_list(request, MM_HEADER_ACCEPT, text, &is_cut);
 }
 
@@ -103,7 +103,6 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
                                                            : "send less, or raise --timeout-ms";
 }
 
-/* [A-Za-z0-9._-]{1,128} */
 static bool is_request_id(const char *text) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strspn(text, allowed);
@@ -129,7 +128,7 @@ enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t b
     return MM_TOO_LARGE;
 }
 
-/* MM_FORBIDDEN if a page of another site sent the request. */
+/* Fails with MM_FORBIDDEN if a page of another site sent the request. */
 static enum mm_status check_site(struct mm_request *request) {
     const struct mm_options *options = request->server->options;
     const char *host = request->headers[MM_HEADER_HOST];
@@ -142,7 +141,7 @@ static enum mm_status check_site(struct mm_request *request) {
     return status;
 }
 
-/* Whether the client waits for 100 Continue before it sends the body; libmicrohttpd decides alike. */
+/* Whether the client waits for 100 Continue before it sends the body. libmicrohttpd uses the same rule. */
 static bool expects_continue(const struct mm_request *request, const char *version) {
     const char *expect = request->headers[MM_HEADER_EXPECT];
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 &&
@@ -182,7 +181,7 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
     return reply;
 }
 
-/* Releases what the request has, for which others may wait. */
+/* Releases the memory of a request, and gives it to requests that wait for memory. */
 static void release(struct mm_request *request) {
     struct mm_server *server = request->server;
     mm_upload_drop(request);
@@ -193,8 +192,8 @@ static void release(struct mm_request *request) {
     mm_line_serve(server);
 }
 
-/* The client may try again as soon as it has the error. So what the failed request has is released before,
- * unless a thread still works on it. */
+/* Releases the memory of a failed request, unless a thread still works on it. Call it before the reply is
+ * sent, because the client may then try again at once. */
 static void release_failed(struct mm_request *request) {
     pthread_mutex_lock(&request->server->mutex);
     const bool is_worked_on = request->is_worked_on;
@@ -203,8 +202,8 @@ static void release_failed(struct mm_request *request) {
         release(request);
 }
 
-/* A close with unread bytes would reset the connection before the client reads the reply. So what still
- * arrives is dropped, until the sweep ends the connection. */
+/* If bytes stayed unread, closing the socket would reset the connection before the client reads the reply. So
+ * bytes that still arrive are read and dropped, until the sweep ends the connection. */
 void mm_request_refuse_unread(struct mm_request *request) {
     release_failed(request);
     const struct mm_problem_reply reply = mm_request_problem(request, &request->error);
@@ -212,7 +211,6 @@ void mm_request_refuse_unread(struct mm_request *request) {
     mm_connection_move(request->peer, MM_PHASE_HANDLED, MM_PHASE_CUT);
 }
 
-/* All zeros, with space for the state of any route. */
 static struct mm_request *acquire_memory(const struct mm_server *server, struct mm_connection *peer) {
     const size_t bytes = sizeof(struct mm_request) + server->state_bytes_max;
     void *spare = peer->spare;
@@ -235,12 +233,12 @@ static struct mm_request *open_request(struct mm_server *server, struct MHD_Conn
     request->memory.budget = &server->budget;
     request->deadline_ns = request->started_ns + server->options->timeout_ms * UINT64_C(1000000);
     __atomic_store_n(&peer->request, request, __ATOMIC_RELEASE);
-    request->accepted = true; /* before `draining` is read: see server.h */
+    request->accepted = true; /* must precede the check of `draining` (see server.h) */
     __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
     return request;
 }
 
-/* A drain does not wait for a request that is over or was refused. */
+/* Tells a drain not to wait for this request, because it has ended or was refused. */
 static void leave_accepted(struct mm_request *request) {
     if (request->accepted)
         __atomic_sub_fetch(&request->server->accepted, 1, __ATOMIC_SEQ_CST);
@@ -256,9 +254,9 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Answers a head that was refused: at the end of the body, if a body may come; else at once, and closes the
- * connection. After a malformed head nothing more is read, because it is unknown where the next request
- * begins. */
+/* Replies to a head that was refused. If the body is short, the reply follows the body. If it is long, the
+ * reply is sent at once without MHD, and the body stays unread. If the client waits for 100 Continue, or the
+ * head is malformed, MHD sends the reply at once and closes the connection. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);
@@ -270,11 +268,11 @@ static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed,
         mm_request_refuse_unread(request);
         return MHD_YES;
     }
-    request->closes = true; /* a reply in MHD's first callback always closes the connection */
+    request->closes = true; /* MHD closes the connection if the reply comes so early */
     return mm_reply_problem(request);
 }
 
-/* The head was accepted, or a wait for the first step of memory is over. */
+/* Prepares for the body, once the head is accepted. Runs again after a wait for the first memory. */
 static enum MHD_Result accept_head(struct mm_request *request, const char *version) {
     if (request->error.status == MM_OK && mm_upload_reserve_first(request) == MM_BUSY &&
         mm_request_wait_for_memory(request))
@@ -287,7 +285,6 @@ static enum MHD_Result accept_head(struct mm_request *request, const char *versi
     return MHD_YES;
 }
 
-/* Checks the head before the body. */
 static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *connection, const char *target,
                              const char *method, const char *version, void **slot) {
     struct mm_connection *peer = mm_connection_of(connection);
@@ -309,8 +306,8 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a handler of the route. If memory is short, the request waits, and the handler is called again; if the
- * handler fails, the reply is a problem. */
+/* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. If the
+ * handler fails, replies with the error. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);
@@ -337,7 +334,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
             return MHD_NO;
         if (request->upload.state == MM_UPLOAD_PENDING)
             return accept_head(request, version);
-        if (request->upload.state == MM_UPLOAD_COMPLETE) /* it has waited for memory */
+        if (request->upload.state == MM_UPLOAD_COMPLETE) /* after a wait for memory */
             return step(request, request->route->complete);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
@@ -345,8 +342,8 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         }
         request->upload.state = MM_UPLOAD_COMPLETE;
         request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
-        /* The lines of a trailer are not checked, so nothing after a trailer is read. libmicrohttpd 0.9 also
-         * reports a trailer if the body's last line end comes in two chunks: that only costs a connection. */
+        /* Trailers are not checked, so close the connection after a request with trailers. libmicrohttpd 0.9
+         * sometimes reports a trailer without need, which costs only a connection. */
         request->closes |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
         return step(request, request->route == NULL ? NULL : request->route->complete);
     case MM_ANSWERING:
@@ -366,9 +363,9 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
         return;
     struct mm_connection *peer = request->peer;
     *slot = NULL;
-    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* else the sweep could still cut it */
+    (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* so the sweep cannot end it any more */
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
-        pthread_mutex_lock(&server->mutex); /* wait for the sweep, if that has cut it off */
+        pthread_mutex_lock(&server->mutex); /* waits until the sweep has set late_bytes */
         pthread_mutex_unlock(&server->mutex);
         if (peer->late_bytes > 0)
             request->record.out_bytes = peer->late_bytes;
@@ -380,7 +377,7 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     __atomic_store_n(&peer->answers, 0, __ATOMIC_RELAXED);
     mm_request_move(request, MM_OVER);
     const bool is_worked_on = request->is_worked_on;
-    pthread_mutex_unlock(&server->mutex); /* from now on the thread that works on the request frees it */
+    pthread_mutex_unlock(&server->mutex); /* now another thread may free the request */
     mm_connection_move(peer, MM_PHASE_HANDLED, MM_PHASE_HEAD);
     if (is_worked_on)
         return;

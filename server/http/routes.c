@@ -1,4 +1,3 @@
-/* The table of routes, and the handlers that are a few lines long. */
 #include "server/http/routes.h"
 
 #include "api/call.h"
@@ -162,8 +161,8 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
-/* The form of errors, by the beginning of the path; the first row that matches counts. A protocol whose
- * clients expect errors in another form adds its row in front. */
+/* The format of error replies, by the beginning of the path. The first matching row counts. So a protocol
+ * with another error format needs a row before the others. */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;
@@ -188,7 +187,7 @@ static bool is_at(const struct mm_route *route, const char *path) {
            strcmp(path + length - after, end) == 0;
 }
 
-/* All rows of a path have the label of the path's first row. */
+/* Returns the index of the first row with this path, so all methods of a path share a label. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))
@@ -204,14 +203,13 @@ const char *mm_route_label(size_t index) {
     return is_first ? routes[index].path : NULL;
 }
 
-/* HEAD is GET without the body, which MHD leaves out itself. */
+/* Whether the route has this method. HEAD is GET, and MHD leaves out the body. */
 static bool takes(const struct mm_route *route, const char *method) {
     return strcmp(route->method, method) == 0 ||
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* The route of OPTIONS on every path. It needs no key, because browsers send none with a preflight, and it
- * tells no more than a 405. */
+/* Answers OPTIONS on every path. It needs no API key, because browsers send none with a preflight. */
 static const struct mm_route options_route = {
     .method = "OPTIONS", .path = "", .entry = MM_ENTRY_OPEN, .complete = mm_reply_options};
 
@@ -219,7 +217,7 @@ static const char *off_option(const struct mm_route *route, const struct mm_opti
     return route->switched_off == NULL ? NULL : route->switched_off(options);
 }
 
-/* Names the path that ends like this one, if there is one: for /matmul, /v1/matmul. */
+/* Suggests a path that ends like the wrong path, such as /v1/matmul for /matmul. */
 static enum mm_status fail_path(struct mm_request *request) {
     const char *path = request->path;
     size_t end = strlen(path), index = 0;
@@ -239,7 +237,6 @@ static enum mm_status fail_path(struct mm_request *request) {
                    is_near ? "did you mean '" : "", is_near ? routes[index].path : "", is_near ? "'? " : "");
 }
 
-/* Shows a request that the path accepts. */
 static enum mm_status fail_method(const struct mm_route *route, const char *method, const char *methods,
                                   struct mm_error *error) {
     const char *body = route->example;
@@ -256,7 +253,7 @@ static void add_method(char methods[MM_ALLOW_MAX], const char *method) {
 
 void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]) {
     methods[0] = '\0';
-    if (strcmp(path, "*") == 0) /* the whole server */
+    if (strcmp(path, "*") == 0) /* "*" is the whole server */
         add_method(methods, "GET, HEAD, POST, PUT, DELETE");
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))

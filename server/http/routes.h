@@ -1,101 +1,99 @@
-/* The routes, one row each. */
+/* The table of routes, with a row for each method of a path. */
 #pragma once
 
 #include "server/http/request.h"
 
-/* What a request needs if the server has API keys, or checks Host. */
+/* What a request must have: an API key, and an allowed Host header. */
 enum mm_entry {
-    MM_ENTRY_KEY,     /* a key; the default */
-    MM_ENTRY_METRICS, /* a key, unless --open-metrics was given */
-    MM_ENTRY_OPEN,    /* no key */
-    MM_ENTRY_HEALTH   /* no key, and any Host, because probes name the server as they like */
+    MM_ENTRY_KEY,     /* an API key; the default */
+    MM_ENTRY_METRICS, /* an API key unless --open-metrics is given */
+    MM_ENTRY_OPEN,
+    MM_ENTRY_HEALTH /* no key and any Host, because probes use any server name */
 };
 
-/* Whether requests have a body. */
 enum mm_body_use {
-    MM_BODY_NONE, /* a body is read and dropped */
+    MM_BODY_NONE, /* if a body arrives, it is read and dropped */
     MM_BODY_OPTIONAL,
-    MM_BODY_REQUIRED, /* with Content-Length, or chunked */
-    MM_BODY_SIZED     /* with Content-Length; `admit` checks its limit */
+    MM_BODY_REQUIRED, /* the body has a Content-Length or is chunked */
+    MM_BODY_SIZED     /* the body has a Content-Length; `admit` checks the limit */
 };
 
-/* For a route whose requests wait for the worker pool or for jobs. */
+/* What the server calls and stores for a route whose requests wait for the worker pool or for jobs. */
 struct mm_route_state {
-    size_t bytes; /* size of request->own */
+    size_t bytes;
 
-    /* Does the work of MM_DECODING or MM_ENCODING on a thread of the worker pool, with no lock held. The
-     * request may be abandoned meanwhile, so it must not call MHD, and may write only to `own` and the body.
-     * NULL: the route needs no worker pool. */
+    /* Decodes in MM_DECODING or encodes in MM_ENCODING, on the worker pool and with no lock held. Must not
+     * call MHD, and may write only to `own` and the body, because the request may be abandoned meanwhile.
+     * NULL if the route does not use the worker pool. */
     enum mm_status (*work)(struct mm_request *request, enum mm_request_state state, struct mm_error *error);
 
-    /* Called when that work has succeeded, or when request->work has ended, well or not. Returns the next
-     * state: MM_QUEUED to submit request->work, which must be prepared; MM_ENCODING, also for another slice
-     * of work, behind what else waits; or MM_ANSWERING. Called with server->mutex held, but not for an
-     * abandoned request. */
+    /* Decides what follows after `work` has succeeded or request->work has ended, even with an error. Returns
+     * MM_QUEUED to submit request->work, which must be prepared; MM_ENCODING to call `work` again; or
+     * MM_ANSWERING. Called with server->mutex held, but not for an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Decides from the buffered bytes of a body and the next chunk whether to stream the body, and changes
-     * upload.mode. Called while that is MM_UPLOAD_UNDECIDED, which means that more of the body is needed.
-     * Errors go into request->error. The connection's thread calls it. */
+    /* Decides by upload.mode whether to stream a body. While the mode is MM_UPLOAD_UNDECIDED, called with
+     * each new chunk on the connection's thread; earlier bytes are in the buffer. Sets request->error on
+     * failure. */
     void (*decide_to_stream)(struct mm_request *request, const char *chunk, size_t bytes);
 
-    /* Writes the buffered bytes of a streamed body, MM_UPLOAD_CHUNK_BYTES each time; `complete` writes the
-     * rest. The status is also in request->error. The connection's thread calls it. */
+    /* Processes the MM_UPLOAD_CHUNK_BYTES buffered bytes of a streamed body. `complete` processes the last
+     * bytes. Also sets request->error to the status. Called on the connection's thread. */
     enum mm_status (*stream)(struct mm_request *request);
 
-    /* Whether other requests got the space of a streamed body; then the upload ends with *error. Called with
+    /* Whether the store gave the space of a streamed body to other requests. If so, sets *error. Called with
      * server->mutex held. */
     bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
-    /* Releases what `own` has of the memory budget and of the store. Called when the request is refused while
-     * its body arrives or while it waits for memory, with server->mutex held. NULL: nothing to release. */
+    /* Releases memory of the budget and space of the store that `own` holds; NULL if there is none. Called
+     * with server->mutex held, if the request is refused while its body arrives or it waits for memory. */
     void (*drop_memory)(struct mm_request *request);
 
-    /* Releases everything in `own`, which may be all zero: when the request has failed, and at its end.
-     * Called with no lock held, when no thread works on the request any more. */
+    /* Releases everything in `own`, which may be all zeros. Called with no lock held, after a failure and
+     * when the request ends, but never while a thread works on the request. */
     void (*release)(struct mm_request *request);
 };
 
 struct mm_route {
-    const char *method; /* "GET" answers HEAD too */
-    const char *path;   /* "{name}" in it matches any text, slashes included */
+    const char *method; /* "GET" includes HEAD */
+    const char *path;   /* "{name}" matches any text, even with slashes */
     enum mm_entry entry;
     enum mm_body_use body;
-    size_t body_bytes_max; /* limit besides the process's; 0: none */
+    size_t body_bytes_max; /* limit of this route; 0: only --max-body */
 
-    /* Checks the head, before the body: MM_OK, or the refusal in request->error. NULL: accept all. */
+    /* Checks the head before the body arrives: MM_OK or an error in request->error. NULL: no check. */
     enum mm_status (*admit)(struct mm_request *request);
 
-    /* `complete` is called once the body is complete, or dropped. It queues a reply, or begins a wait, after
-     * which `answer` is called. Errors go into request->error. */
+    /* Called when the whole body is there, or was dropped. `complete` queues a reply or begins a wait. After
+     * the wait, `answer` is called. Errors go into request->error. */
     enum mm_status (*complete)(struct mm_request *request);
     enum mm_status (*answer)(struct mm_request *request);
-    const struct mm_route_state *state; /* NULL: requests never wait */
-    const char *example;                /* a JSON body that works; NULL: requests have no JSON body */
+    const struct mm_route_state *state; /* NULL: requests do not wait for the pool or jobs */
+    const char *example;                /* a valid JSON body, for error messages; NULL: none */
 
-    /* Returns the option that switches the route off on this server; NULL: it is on. No function: it always
-     * is. */
+    /* Returns the option that switches the route off, or NULL if the route is on. The pointer is NULL if no
+     * option can switch the route off. */
     const char *(*switched_off)(const struct mm_options *options);
 };
 
-/* The largest request->own of all routes, in bytes. */
+/* Returns the size of the largest state of a route (route->state->bytes). */
 size_t mm_route_state_bytes_max(void);
 
-/* The path of a target, which may be in absolute form (RFC 9112, 3.2.2). It points into the target. */
+/* Returns the path within a request target, which may be a whole URL (RFC 9112, 3.2.2). */
 const char *mm_route_path(const char *target);
 
-/* The format of errors at a path, even if nothing is there. Any thread may call it. */
+/* Returns the format of error replies for a path. The path need not have a route. Any thread may call it. */
 const struct mm_problem_form *mm_route_problems(const char *path);
 
-/* Writes the methods that the routes of a path accept, and OPTIONS: "GET, HEAD, OPTIONS". Any thread. */
+/* Writes the methods of a path, as in "GET, HEAD, OPTIONS". Any thread may call it. */
 void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]);
 
-/* Sets request->route by request->path. On failure request->error is MM_NOT_FOUND, also if an option switches
- * the route off, or MM_METHOD_NOT_ALLOWED. The connection's thread calls it. */
+/* Sets request->route. Fails in request->error: with MM_NOT_FOUND if there is no route or an option switches
+ * it off, or with MM_METHOD_NOT_ALLOWED. Call it on the connection's thread. */
 enum mm_status mm_route_find(struct mm_request *request, const char *method);
 
 /* Labels for metrics and the log: the paths of the table, and "other" for all other paths, because clients
- * must not create labels. mm_route_label returns NULL for an index without a label. */
+ * must not invent labels. mm_route_label returns NULL if no path has the index. */
 enum { MM_ROUTE_LABELS = 32, MM_ROUTE_OTHER = MM_ROUTE_LABELS - 1 };
 size_t mm_route_label_index(const char *path);
 const char *mm_route_label(size_t index);
@@ -103,8 +101,7 @@ const char *mm_route_label(size_t index);
 /* GET /metrics (server/observe/scrape.c). */
 enum mm_status mm_scrape(struct mm_request *request);
 
-/* POST /v1/matmul and POST /v1/transpose (server/handlers/operation.c), which differ only in their
- * admission. */
+/* POST /v1/matmul and POST /v1/transpose (server/handlers/operation.c). */
 enum mm_status mm_matmul_admit(struct mm_request *request);
 enum mm_status mm_transpose_admit(struct mm_request *request);
 enum mm_status mm_operation_complete(struct mm_request *request);

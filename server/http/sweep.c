@@ -1,5 +1,4 @@
-/* Deadlines, clients that left, slow clients; and memory that was not used for long. Knows no route and no
- * codec. */
+/* The sweep: finds missed deadlines, clients that left, and slow clients. Knows no route and no codec. */
 #include "server/http/sweep.h"
 
 #include "gpu/store/store.h"
@@ -15,40 +14,40 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* HEADS_EVERY and TRIM_EVERY are in periods. Looking at heads and readers takes a system call for each
- * connection, and many are idle. */
+/* HEADS_EVERY and TRIM_EVERY are numbers of sweeps. Heads and readers are checked less often, because each
+ * check takes a system call and many connections are idle. */
 enum {
     PERIOD_MS = 100,
-    SERVE_MS = 10, /* how often the lines for memory are served */
+    SERVE_MS = 10, /* time between attempts to give memory to waiting requests */
     HEADS_EVERY = 5,
     TRIM_EVERY = 10,
     SLICE = 128,
     SLICE_PAUSE_NS = 20000,
     CUT_LINGER_MS = 1000,
-    IDLE_MS_MIN = 100 /* a connection has at least this long to begin a request */
+    IDLE_MS_MIN = 100 /* a connection counts as idle only after this time */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* How long unused memory is kept. */
+/* Unused memory is returned to the system after this time. */
 #define KEEP_NS UINT64_C(10000000000)
 
-/* TCP_ESTABLISHED, whose header cannot be included beside linux/tcp.h. */
+/* The value of TCP_ESTABLISHED, whose header cannot be included together with linux/tcp.h. */
 enum { ESTABLISHED = 1 };
 
-/* 0 for a time that is later, because it was set after the sweep read the clock. */
+/* Returns 0 if then_ns is later than now_ns, because another thread set it after the sweep read the clock. */
 static uint64_t since(uint64_t now_ns, uint64_t then_ns) {
     return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* Whether the client has closed the connection. A client that has only ended its sending side and still reads
- * looks alike, and counts as gone, as in other servers. */
+/* Whether the client has closed the connection. A client that only stopped sending looks like that too, and
+ * counts as gone, as in other servers. */
 static bool has_left(int fd) {
     struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
     return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-/* Whether the deadline of a waiting request has passed; *late is then the reply. */
+/* Whether a waiting request has missed its deadline. If so, *late becomes the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
     const uint64_t deadline_ns = request->work != NULL ? request->work->deadline_ns : request->deadline_ns;
     if (request->upload.state != MM_UPLOAD_COMPLETE)
@@ -60,7 +59,7 @@ static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, 
     return true;
 }
 
-/* Abandons a waiting request if its client has left, or if its deadline has passed; else returns false. */
+/* Abandons a waiting request if its client has left or its deadline has passed. Otherwise returns false. */
 static bool look_at_waiting(struct mm_request *request, uint64_t now_ns) {
     struct mm_error late;
     const bool is_late = is_past_deadline(request, now_ns, &late);
@@ -92,8 +91,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     return true;
 }
 
-/* MHD can miss an end that came together with data. Once reading is shut down, it reads what is there and
- * then sees the end. A request that is complete is still answered. */
+/* If the client has left, closes the receiving side. Otherwise MHD could miss the end of a connection that
+ * came together with data. MHD still reads the data, and answers a complete request. */
 static bool end_reading_if_left(struct mm_connection *connection) {
     if (!has_left(connection->fd))
         return false;
@@ -101,7 +100,6 @@ static bool end_reading_if_left(struct mm_connection *connection) {
     return true;
 }
 
-/* All 0 if the system does not answer. */
 static struct tcp_info ask(int fd) {
     struct tcp_info info;
     socklen_t length = sizeof info;
@@ -110,12 +108,11 @@ static struct tcp_info ask(int fd) {
     return info;
 }
 
-/* Whether the system has a part of a reply that the client has not read. */
 static bool has_unread_reply(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }
 
-/* Unread bytes excuse the client, because the server is slow. */
+/* Records an upload's pace. Time does not count while bytes are unread, because the server is slow then. */
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
@@ -124,7 +121,8 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
         mm_pace_look(&request->pace, bytes, mm_upload_byte_ns(request), now_ns);
 }
 
-/* The client has --timeout-ms to read a reply. If it has read all that was sent, the server is slow. */
+/* Records the pace of a client that reads a reply, which may take --timeout-ms. Time does not count while the
+ * client has read all sent bytes, because the server is slow then. */
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);
@@ -151,7 +149,7 @@ static void look_at_body(struct mm_connection *connection, uint64_t now_ns) {
     mm_record_cut(request, &error, mm_connection_cut_from_outside(connection, &reply));
 }
 
-/* Counts what the client reads from now on, if anything waits for it. */
+/* Begins to measure how fast the client reads, if a part of a reply is unread. */
 static void count_read(struct mm_connection *connection, const struct tcp_info *info, uint64_t now_ns) {
     connection->reading_since_ns = has_unread_reply(info) ? now_ns : 0;
     connection->read_bytes = info->tcpi_bytes_acked;
@@ -165,9 +163,9 @@ static bool has_read_enough(const struct mm_options *options, const struct mm_co
     return bytes / rate * 1000 + bytes % rate * 1000 / rate >= options->send_timeout_ms;
 }
 
-/* A reply that the client has not read, whether MHD or the system holds the rest. Each span of
- * --send-timeout-ms is checked by itself, because sockets take their fill at once. If nothing waits, we are
- * slow, not the client; and a client that has sent the next request has read the reply. */
+/* Drops a client that reads its reply too slowly. Each period of --send-timeout-ms is checked separately,
+ * because sockets buffer many bytes at once. If nothing is unread, the server is slow, not the client. A
+ * client that has sent its next request has read the reply. */
 static void look_at_reader(struct mm_server *server, struct mm_connection *connection,
                            const struct tcp_info *info, uint64_t now_ns) {
     const struct mm_options *options = server->options;
@@ -180,23 +178,23 @@ static void look_at_reader(struct mm_server *server, struct mm_connection *conne
         count_read(connection, info, now_ns);
         return;
     }
-    /* If there is a request, its end counts it as cancelled. */
+    /* If a request exists, its record counts the drop. */
     if (__atomic_load_n(&connection->request, __ATOMIC_ACQUIRE) == NULL)
         mm_metrics_drop();
-    connection->reading_since_ns = 0; /* else the next sweep could count it again */
+    connection->reading_since_ns = 0; /* else the next check could count the drop again */
     mm_connection_drop(connection);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
 
-/* Whether a part of a head has arrived. With TLS the first head counts from the start, because a client that
- * begins no handshake costs as much. */
+/* Whether a part of a head has arrived. With TLS, the first head counts as begun at once, because even a
+ * client that sends nothing uses memory. */
 static bool has_begun(const struct mm_connection *connection, unsigned requests, uint64_t bytes) {
     return bytes != connection->bytes_seen || (connection->tls != NULL && requests == 0);
 }
 
-/* No event reports that a head begins. It has begun if more bytes have arrived than when the sweep first saw
- * the connection after its latest request. A silent connection is idle, and MHD ends it after a minute. That
- * also happens if a part of a head came together with the request before. */
+/* Checks how long a head takes. No event tells when a head begins. So a head has begun if bytes have arrived
+ * since the sweep first saw the latest request. If the beginning of a head came together with this request,
+ * the sweep cannot see it. Then the connection counts as idle, and MHD closes it after a minute. */
 static void look_at_head(struct mm_server *server, struct mm_connection *connection,
                          const struct tcp_info *info, uint64_t now_ns) {
     unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
@@ -230,8 +228,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                        now_ns - connection->head_since_ns);
 }
 
-/* Checks without a system call come first. Unread bytes may be a request, even if they had arrived when the
- * sweep saw the latest one. */
+/* Whether a connection is idle. Unread bytes may be a request, even if they arrived before the last check. */
 static bool is_idle(const struct mm_connection *connection) {
     const unsigned requests = __atomic_load_n(&connection->requests, __ATOMIC_RELAXED);
     if (mm_connection_phase(connection) != MM_PHASE_HEAD || requests != connection->requests_seen)
@@ -261,7 +258,7 @@ size_t mm_sweep_close_idle(struct mm_server *server, size_t count) {
     return closed;
 }
 
-/* Adds a request that must be resumed to `abandoned`. */
+/* Checks a connection. Adds its request to `abandoned` if the caller must resume it. */
 static void look_at(struct mm_server *server, struct mm_connection *connection, bool heads, uint64_t now_ns,
                     struct mm_resumed *abandoned) {
     struct mm_request *request;
@@ -296,8 +293,8 @@ static void look_at(struct mm_server *server, struct mm_connection *connection, 
     }
 }
 
-/* Looks at the next few connections; false after the last. Their descriptors stay open: before MHD closes
- * one, mm_connection_notify removes the connection from the list, for which it needs the mutex. */
+/* Checks the next SLICE connections. Returns false after the last one. The descriptors stay open meanwhile,
+ * because MHD must lock the mutex (in mm_connection_notify) before it closes a descriptor. */
 static bool look_at_slice(struct mm_server *server, bool heads) {
     struct mm_resumed abandoned = SLIST_HEAD_INITIALIZER(abandoned);
     uint64_t now_ns = mm_clock_ns();
@@ -313,7 +310,7 @@ static bool look_at_slice(struct mm_server *server, bool heads) {
     return more;
 }
 
-/* Pauses between slices, because every request needs the mutex. */
+/* Checks all connections. Pauses between slices, because every request needs the mutex. */
 static void sweep_once(struct mm_server *server, bool heads) {
     const struct timespec pause = {.tv_nsec = SLICE_PAUSE_NS};
     pthread_mutex_lock(&server->mutex);
@@ -323,7 +320,7 @@ static void sweep_once(struct mm_server *server, bool heads) {
         nanosleep(&pause, NULL);
 }
 
-/* Rests until the next sweep. Meanwhile it serves the requests that wait for memory. */
+/* Waits until the next sweep. Meanwhile gives memory to waiting requests. */
 static void rest(struct mm_server *server) {
     const struct timespec step = {.tv_nsec = SERVE_MS * NS_PER_MS};
     for (unsigned count = 0; count < PERIOD_MS / SERVE_MS; count++) {

@@ -1,23 +1,23 @@
-/* The sweep: a thread that looks at all connections ten times a second for what no event reports: clients
- * that left while their connections are suspended, deadlines, slow clients. */
+/* The sweep: a thread that checks all connections ten times a second. It finds what no event reports: a
+ * client that left while its connection was suspended, a missed deadline, and a slow client. */
 #pragma once
 
 #include "server/server.h"
 
-/* Begins as zeros. */
+/* Initialise it with zeros. */
 struct mm_sweep {
-    struct mm_server *server; /* NULL: not started */
+    struct mm_server *server;
     pthread_t thread;
     int stopping; /* __atomic access only */
 };
 
-/* Starts the thread; false on failure. Sweep and server must outlive it. */
+/* Starts the thread. Returns false on failure. `sweep` and `server` must outlive the thread. */
 bool mm_sweep_start(struct mm_sweep *sweep, struct mm_server *server);
 
 /* Closes idle connections, the longest idle first, until `count` connections are being closed as idle.
- * Returns how many it closed. Idle: no request, and nothing of a head has arrived; with TLS, also if there
- * was no request yet. Any thread may call it, with no mutex held. */
+ * Returns how many it closed. An idle connection has no request and no part of a head; with TLS it may also
+ * be waiting for its first request. Any thread may call it, with no mutex held. */
 size_t mm_sweep_close_idle(struct mm_server *server, size_t count);
 
-/* Ends and joins the thread, if it was started. */
+/* Stops the thread and waits for its end. Does nothing if it was not started. */
 void mm_sweep_stop(struct mm_sweep *sweep);

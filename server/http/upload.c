@@ -1,4 +1,3 @@
-/* The limits of a body, its memory, and its chunks. */
 #include "server/http/upload.h"
 
 #include "gpu/store/store.h"
@@ -9,19 +8,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Smaller bodies gain nothing by a larger receive buffer. So a client whose body is not read costs the system
- * at most a few times the memory that it costs the server. */
+/* Bodies of this length or more get a larger receive buffer; smaller bodies would gain nothing. So an unread
+ * body costs the system at most a few times the memory that it costs the server. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step is everything expected, if that is at most FIRST_BYTES_MAX and this part of the budget; else
- * SMALL_BYTES. */
+/* The first step reserves all expected memory if these limits allow that, or else SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
     return request->route != NULL && request->route->body != MM_BODY_NONE;
 }
 
-/* The limit of the process, or of the route if that is less. */
 static size_t body_bytes_max(const struct mm_request *request) {
     size_t process = request->server->limits.body_bytes_max;
     size_t route = request->route->body_bytes_max;
@@ -67,7 +64,6 @@ enum mm_status mm_upload_check(struct mm_request *request) {
     return request->route->body == MM_BODY_SIZED ? MM_OK : mm_upload_check_limit(request);
 }
 
-/* How large the body may become. */
 static uint64_t bytes_max(const struct mm_request *request) {
     return request->upload.content_length == MM_LENGTH_UNKNOWN ? body_bytes_max(request)
                                                                : request->upload.content_length;
@@ -77,15 +73,12 @@ bool mm_upload_is_small(const struct mm_request *request) {
     return bytes_max(request) <= SMALL_BYTES;
 }
 
-/* How many bytes are buffered once `bytes` have arrived. */
 static size_t buffered_bytes(const struct mm_request *request, uint64_t bytes) {
     return request->upload.mode == MM_UPLOAD_STREAMED && bytes > MM_UPLOAD_CHUNK_BYTES ? MM_UPLOAD_CHUNK_BYTES
                                                                                        : (size_t)bytes;
 }
 
-/* --- steps */
-
-/* What the request needs in all; 0: unknown, as for a body that may be streamed. */
+/* Returns all memory that the request needs, or 0 if unknown, for instance if the body may be streamed. */
 static size_t expected_bytes(const struct mm_request *request) {
     const bool is_known =
         request->upload.content_length != MM_LENGTH_UNKNOWN && request->upload.mode != MM_UPLOAD_UNDECIDED;
@@ -104,8 +97,7 @@ enum mm_status mm_upload_reserve_first(struct mm_request *request) {
                                  &request->error);
 }
 
-/* Makes the buffer large enough for the first `bytes` of the body. What it must reserve for that, it reserves
- * in whole steps. */
+/* Makes the buffer large enough for `bytes` bytes of the body. Reserves missing memory in large steps. */
 static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
     struct mm_reservation *memory = &request->memory;
     const size_t most = buffered_bytes(request, bytes_max(request));
@@ -124,7 +116,7 @@ static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* If memory is short, drops elements that the reader has decoded: they can be decoded again. */
+/* Makes space for a body. If memory is short, the reader drops decoded elements; it can decode them again. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);
@@ -136,8 +128,6 @@ static enum mm_status grow(struct mm_request *request, size_t bytes) {
     request->error = (struct mm_error){0};
     return reserve_space(request, bytes);
 }
-
-/* --- release */
 
 void mm_upload_drop(struct mm_request *request) {
     if (request->upload.reading != NULL)
@@ -157,7 +147,7 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns) {
     const struct mm_place *place = &request->place;
     const uint64_t begun_ns = request->started_ns + place->waited_ns;
     const uint64_t end_ns = mm_request_state(request) == MM_RESERVING ? place->since_ns : now_ns;
-    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* it may begin after the sweep read the clock */
+    return end_ns > begun_ns ? end_ns - begun_ns : 0; /* begun_ns may be later than now_ns */
 }
 
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error) {
@@ -181,9 +171,6 @@ double mm_upload_byte_ns(const struct mm_request *request) {
     return even_ns < least_ns ? even_ns : least_ns;
 }
 
-/* --- chunks */
-
-/* Refuses a client that goes on sending before the end of its body. */
 static void refuse_midway(struct mm_request *request) {
     if (request->error.status == MM_OK)
         mm_fail_limit(&request->error, "", MM_REFUSAL_DRAIN_MAX,
@@ -192,7 +179,7 @@ static void refuse_midway(struct mm_request *request) {
     mm_request_refuse_unread(request);
 }
 
-/* The error is sent at the end of the body, unless that is far away or the connection closes anyway. */
+/* Drops a chunk of a refused body. A short body is read to its end before the reply; a long body is not. */
 static void drop(struct mm_request *request, size_t bytes) {
     mm_upload_drop(request);
     request->upload.dropped_bytes += bytes;
@@ -201,7 +188,7 @@ static void drop(struct mm_request *request, size_t bytes) {
         refuse_midway(request);
 }
 
-/* Buffers further chunks in locked memory if there is some, because a GPU copies faster from it. */
+/* Uses page-locked memory for further chunks, if some is free, because a GPU copies faster from it. */
 static void use_locked_memory(struct mm_request *request) {
     struct mm_buffer locked;
     if (mm_reservation_acquire(&request->memory, MM_UPLOAD_CHUNK_BYTES, &locked, NULL) != MM_OK)
@@ -211,7 +198,6 @@ static void use_locked_memory(struct mm_request *request) {
     request->upload.body = locked;
 }
 
-/* Passes each full chunk to the route. */
 static void stream(struct mm_request *request, const char *data, size_t bytes) {
     while (bytes > 0 && request->error.status == MM_OK) {
         const size_t part = mm_size_min(bytes, MM_UPLOAD_CHUNK_BYTES - request->upload.body_bytes);
@@ -239,9 +225,9 @@ static void store(struct mm_request *request, const char *data, size_t bytes) {
             request->upload.reading, request->upload.body.data, request->upload.body_bytes);
 }
 
-/* Reserves space for all received bytes, because a reader may have to spread the elements that it packed.
- * Between the two calls of mm_connection_move the connection belongs to this thread, and the sweep cannot
- * release its memory. While the connection waits for memory, it belongs to the sweep. */
+/* Reserves memory for all received bytes, because a reader that has packed elements may have to unpack them.
+ * Between the two calls of mm_connection_move only this thread may use the connection, so the sweep cannot
+ * release the request's memory. During a wait for memory, the sweep can do that. */
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes) {
     const size_t chunk = *bytes;
     const size_t received = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED) + chunk;

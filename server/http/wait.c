@@ -1,5 +1,4 @@
-/* How a request waits for memory, for the worker pool and for its job, and how the wait ends. Knows no
- * route. */
+/* How a request waits for memory, the worker pool or its job, and how a wait ends. Knows no route. */
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 #include "server/observe/metrics.h"
@@ -27,10 +26,10 @@ size_t mm_request_stored_bytes(const struct mm_request *request) {
     return request->server->store == NULL ? 0 : mm_store_totals(request->server->store).host_bytes;
 }
 
-/* The request has failed with MM_BUSY and needs error->needed_bytes beside what it uses. If no wait can help,
- * changes the error: to MM_TOO_LARGE if the budget never has as much; to MM_BUSY without needed_bytes if
- * stored matrices have it. Small requests wait even then, because no stored matrix is in their part of the
- * budget. */
+/* Checks a request that has failed with MM_BUSY and needs error->needed_bytes more. If a wait cannot help,
+ * changes the error: to MM_TOO_LARGE if the budget is too small, or to MM_BUSY without needed_bytes if stored
+ * matrices use the memory. Small requests wait even then, because stored matrices do not use the part of the
+ * budget for small requests. */
 static void check_need(const struct mm_request *request, struct mm_error *error) {
     const struct mm_reservation *memory = &request->memory;
     const size_t limit = memory->budget->part_bytes[MM_BUDGET_MAIN],
@@ -51,7 +50,7 @@ static void check_need(const struct mm_request *request, struct mm_error *error)
             needed, memory->budget->bytes, stored);
 }
 
-/* Whether the error says that the request must wait for memory. */
+/* Whether this error makes the request wait for memory. May change the error. */
 static bool lacks_memory(const struct mm_request *request, struct mm_error *error) {
     if (error->status != MM_BUSY || error->needed_bytes == 0)
         return false;
@@ -59,7 +58,7 @@ static bool lacks_memory(const struct mm_request *request, struct mm_error *erro
     return error->status == MM_BUSY && error->needed_bytes != 0;
 }
 
-/* Call it with server->mutex held. */
+/* Puts the request in a line of waiting requests. Call it with server->mutex held. */
 static void begin_wait(struct mm_request *request, size_t needed_bytes) {
     const size_t unused = mm_reservation_unused(&request->memory);
     mm_request_move(request, MM_RESERVING);
@@ -69,15 +68,15 @@ static void begin_wait(struct mm_request *request, size_t needed_bytes) {
 static void work_done(struct mm_work *first);
 static void run_on_pool(struct mm_pool_task *task);
 
-/* What must be done once the mutex is unlocked. */
+/* Requests to resume or to free after the mutex is unlocked. */
 struct ends {
     struct mm_resumed resumed;
-    struct mm_resumed freed; /* linked by `resumed` too */
+    struct mm_resumed freed; /* shares the link `resumed` with the first list */
 };
 
-/* The worker pool and the queue are done with the request. If it still waits, it goes on, with this error
- * unless that is NULL; if it was abandoned and its connection is done too, it is freed. Call it with
- * server->mutex held. */
+/* Ends the work on a request, after the worker pool or the queue has finished. A waiting request continues,
+ * with `error` if that is not NULL. An abandoned request is freed, unless its connection still uses it. Call
+ * it with server->mutex held. */
 static void end_work(struct mm_request *request, const struct mm_error *error, struct ends *ends) {
     request->is_worked_on = false;
     if (mm_request_waits(request)) {
@@ -97,7 +96,7 @@ static void resume_and_free(struct ends *ends) {
     }
 }
 
-/* Submits request->work; false, with *error set, if the queue refuses it. Call it with server->mutex held. */
+/* Submits request->work. If the queue refuses it, returns false and sets *error. Needs server->mutex. */
 static bool submit(struct mm_request *request, struct mm_error *error) {
     mm_request_move(request, MM_QUEUED);
     request->work->done = work_done;
@@ -105,16 +104,16 @@ static bool submit(struct mm_request *request, struct mm_error *error) {
     return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->work, error) == MM_OK;
 }
 
-/* Call it with server->mutex held. */
+/* Lets the worker pool decode or encode. Call it with server->mutex held. */
 static void add_to_pool(struct mm_request *request, enum mm_request_state state) {
     mm_request_move(request, state);
     request->task.run = run_on_pool;
     mm_pool_add(request->server->pool, &request->task);
 }
 
-/* Returns the next state of a request whose work has succeeded, and submits the job if the route wants one:
- * MM_QUEUED if the queue has accepted it. If the queue refuses the first job, that is MM_ANSWERING with
- * *error. The route decides what a refusal of a later job means. Call it with server->mutex held. */
+/* Returns the next state of a request whose work has succeeded. If the route wants a job, submits the job and
+ * returns MM_QUEUED. If the queue refuses the first job, returns MM_ANSWERING and sets *error. If the queue
+ * refuses a later job, the route decides. Call it with server->mutex held. */
 static enum mm_request_state do_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
@@ -129,8 +128,8 @@ static enum mm_request_state do_next_step(struct mm_request *request, struct mm_
     return next;
 }
 
-/* What the request waited for has ended, with *error. The request waits for memory, takes its next step, or
- * ends its wait. Call it with server->mutex held. */
+/* Continues a request after the worker pool or the queue has ended with *error. The request then waits for
+ * memory, does its next work, or ends its wait. Call it with server->mutex held. */
 static void go_on(struct mm_request *request, struct mm_error *error, struct ends *ends) {
     enum mm_request_state next = MM_ANSWERING;
     if (mm_request_state(request) == MM_DECODING && lacks_memory(request, error)) {
@@ -146,7 +145,7 @@ static void go_on(struct mm_request *request, struct mm_error *error, struct end
         end_work(request, error->status == MM_OK ? NULL : error, ends);
 }
 
-/* Lets one request go on, and unlocks server->mutex, which the caller has locked. */
+/* Continues one request. Call it with server->mutex held; it unlocks the mutex. */
 static void go_on_and_unlock(struct mm_request *request, struct mm_error *error) {
     struct mm_server *server = request->server;
     struct ends ends = {{NULL}, {NULL}};
@@ -155,7 +154,7 @@ static void go_on_and_unlock(struct mm_request *request, struct mm_error *error)
     resume_and_free(&ends);
 }
 
-/* Locks the mutex once for the whole list. */
+/* The queue calls it with a list of finished work. It locks the mutex only once for the whole list. */
 static void work_done(struct mm_work *first) {
     struct mm_server *server = ((struct mm_request *)first->owner)->server;
     struct ends ends = {{NULL}, {NULL}};
@@ -164,16 +163,15 @@ static void work_done(struct mm_work *first) {
         mm_metrics_work(work);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_work *work = first; work != NULL; work = next) {
-        struct mm_error error = {.status = MM_OK}; /* the route reads work->error */
-        next = work->next;                         /* read now, because the work may be submitted again */
+        struct mm_error error = {.status = MM_OK}; /* the route itself reads work->error */
+        next = work->next;                         /* read first, because go_on may submit the work again */
         go_on(work->owner, &error, &ends);
     }
     pthread_mutex_unlock(&server->mutex);
     resume_and_free(&ends);
 }
 
-/* Decodes or encodes on the worker pool, unless the request was abandoned before. If it is abandoned
- * meanwhile, its connection's thread reads no result of this work. */
+/* Decodes or encodes on the worker pool. If the request is abandoned meanwhile, the result is not used. */
 static void run_on_pool(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     struct mm_error error = {.status = MM_OK};
@@ -188,7 +186,7 @@ static void run_on_pool(struct mm_pool_task *task) {
     go_on_and_unlock(request, &error);
 }
 
-/* Suspends the connection before any thread can resume it. Leaves server->mutex locked. */
+/* Suspends the connection and locks server->mutex. No thread can resume the connection before the unlock. */
 static void suspend(struct mm_request *request) {
     MHD_suspend_connection(request->connection);
     pthread_mutex_lock(&request->server->mutex);
@@ -202,7 +200,7 @@ bool mm_request_wait_for_memory(struct mm_request *request) {
     suspend(request);
     begin_wait(request, needed_bytes);
     pthread_mutex_unlock(&request->server->mutex);
-    mm_line_serve(request->server); /* for memory that was released before the request entered the line */
+    mm_line_serve(request->server); /* memory may have become free before the request entered the line */
     return true;
 }
 
@@ -226,8 +224,8 @@ void mm_request_encode_on_pool(struct mm_request *request) {
     leave_to_pool(request, MM_ENCODING);
 }
 
-/* Submits with the mutex locked throughout: mm_request_abandon then finds the work in the queue, and
- * work_done, which may run before submit returns, finds the request waiting. */
+/* Keeps the mutex locked during the whole submission. So mm_request_abandon finds the work in the queue.
+ * work_done finds the request waiting, even if it runs before submit returns. */
 void mm_request_submit(struct mm_request *request) {
     struct mm_error error;
     suspend(request);
@@ -275,7 +273,7 @@ void mm_request_abandon_all(struct mm_server *server, enum mm_status status, con
 void mm_request_resume(struct mm_resumed *list) {
     struct mm_request *request;
     while ((request = SLIST_FIRST(list)) != NULL) {
-        SLIST_REMOVE_HEAD(list, resumed); /* first, because the request may be freed once it is resumed */
+        SLIST_REMOVE_HEAD(list, resumed); /* first, because a resumed request can be freed at once */
         MHD_resume_connection(request->connection);
     }
 }

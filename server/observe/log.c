@@ -1,4 +1,3 @@
-/* Log lines: a time, a level, a message. Knows nothing of requests. */
 #include "server/observe/log.h"
 
 #include "api/json/utf8.h"
@@ -20,7 +19,7 @@ enum mm_log_format mm_log_format(void) {
     return log_format;
 }
 
-/* Breaks the time down only once a second, because that costs more than the rest of a line. */
+/* Formats the date only once a second, because this takes longer than all other fields of a log line. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     static _Thread_local time_t second = -1;
     static _Thread_local char written[MM_LOG_TIME_BYTES + 8];

@@ -1,6 +1,6 @@
-/* Log lines on stderr, as text for people or as JSON for collectors. A bounded buffer, and a thread that
- * empties it (log_writer.c), keep lines whole and in order. Many lines cost one write, and a stderr that
- * nobody reads blocks no request. The process has one log. */
+/* Log lines on stderr, as text for people or as JSON for collectors. A thread (log_writer.c) writes them from
+ * a bounded buffer. So lines stay whole and in order, one write has many lines, and no request waits for
+ * stderr. The process has one log. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,11 +9,11 @@
 
 enum mm_log_format { MM_LOG_TEXT, MM_LOG_JSON };
 
-/* Set it once, before threads start. The default is text. */
+/* Set and get the format. Set it only before threads start. The default is text. */
 void mm_log_set_format(enum mm_log_format format);
 enum mm_log_format mm_log_format(void);
 
-/* Writes one line: time, level, message. A message over 2 KiB is cut. Any thread may call it. */
+/* Writes one line: time, level, message. A message over 2 KiB is truncated. Any thread may call it. */
 #define mm_log_info(...) mm_log("info", __VA_ARGS__)
 #define mm_log_warning(...) mm_log("warn", __VA_ARGS__)
 #define mm_log_error(...) mm_log("error", __VA_ARGS__)
@@ -21,20 +21,19 @@ void mm_log(const char *level, const char *format, ...) __attribute__((format(pr
 
 enum { MM_LOG_TIME_BYTES = 24 };
 
-/* The present time as "2026-11-21T09:30:00.123Z", without a NUL. Any thread may call it. */
+/* Writes the present time, as in "2026-11-21T09:30:00.123Z", without a NUL. Any thread may call it. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]);
 
-/* Starts the writer's thread. Without it, each thread writes its own lines. Only main calls it. */
+/* Starts the writer's thread. Without it, each thread writes its own lines. Only main may call it. */
 void mm_log_start(void);
 
-/* Writes the rest, for at most a second, and ends the thread. Only main calls it, once no other thread
- * logs. */
+/* Writes the remaining lines, for at most a second, and ends the thread. Only main may call it, last. */
 void mm_log_stop(void);
 
-/* Copies a line, newline included. If the buffer is full, the line is dropped. one_of_many: a line of a
- * request, which is dropped a little before lines on the service. Does not block while the writer's thread
- * runs. Any thread may call it. */
+/* Adds a line, with its newline, to the buffer. If the buffer is full, the line is lost. one_of_many means
+ * that the line is about one request; it is lost a little earlier than lines about the service. The call does
+ * not block while the writer's thread runs. Any thread may call it. */
 void mm_log_put(const char *line, size_t bytes, bool one_of_many);
 
-/* Lines that were dropped, or refused by stderr. Any thread may call it. */
+/* Returns how many lines were lost, because the buffer was full or a write failed. Any thread may call it. */
 uint64_t mm_log_dropped(void);

@@ -1,7 +1,7 @@
-/* The buffer has two halves. Threads that log fill one, with the mutex held while they copy a line; the
- * writer's thread writes the other, then swaps them. It rests after each write: at many thousand lines a
- * second a write then has hundreds of them, and the thread needs no wake-up for each. A single line is
- * written at once. */
+/* The writer of log lines. The buffer has two halves. Threads copy their lines into one half, with the mutex
+ * held, while the writer's thread writes the other half. Then the halves swap. The writer pauses after each
+ * write. So under load a write has hundreds of lines, and not every line wakes the thread. A line after a
+ * longer silence is written at once. */
 #include "server/observe/log.h"
 
 #include "gpu/clock.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* KEPT_BYTES is what a half gets at 25 MB of lines a second, and a multiple of every page size. */
+/* KEPT_BYTES is 25 MB of lines per second for REST_MS, rounded to a multiple of every page size. */
 enum {
     HALF_BYTES = 4 << 20,
     KEPT_BYTES = 256 << 10,
@@ -28,12 +28,12 @@ enum {
 #define NS_PER_MS UINT64_C(1000000)
 
 static struct {
-    pthread_mutex_t mutex; /* guards all below but `dropped` */
+    pthread_mutex_t mutex; /* guards all members below except `running` and `dropped` */
     pthread_cond_t changed;
-    bool idle; /* the thread waits */
+    bool idle; /* the writer's thread waits for lines */
     bool stopping;
-    bool ended;       /* the thread is about to return */
-    unsigned filling; /* which half is filled */
+    bool ended;
+    unsigned filling; /* index of the half that threads fill now */
     size_t filled_bytes;
     pthread_t thread;
     int running;      /* __atomic access only */
@@ -56,14 +56,14 @@ static uint64_t count_lines(const char *text, size_t bytes) {
     return count;
 }
 
-/* If the log cannot be written, drops the rest and returns false; the service goes on. */
+/* Writes to stderr. If that fails, drops the remaining lines and returns false, so the service continues. */
 static bool write_all(const char *text, size_t bytes) {
     while (bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written >= 0) {
             text += written;
             bytes -= (size_t)written;
-        } else if (errno == EAGAIN) { /* another process that shares stderr made it non-blocking */
+        } else if (errno == EAGAIN) { /* another process made stderr non-blocking */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             (void)poll(&room, 1, -1);
         } else if (errno != EINTR) {
@@ -74,7 +74,7 @@ static bool write_all(const char *text, size_t bytes) {
     return true;
 }
 
-/* Returns the pages of a burst to the system, once a half is filled less again. */
+/* Returns memory to the system that a half of the buffer needed only for a burst of lines. */
 static void release_pages(unsigned which, size_t bytes) {
     static bool is_grown[2];
     if (is_grown[which] && bytes <= KEPT_BYTES)
@@ -82,7 +82,7 @@ static void release_pages(unsigned which, size_t bytes) {
     is_grown[which] = bytes > KEPT_BYTES;
 }
 
-/* Waits for a change, by a clock that nobody sets; false if the time is over. Call it with the mutex held. */
+/* Waits for a change by the monotonic clock. Returns false after until_ns. Call it with the mutex held. */
 static bool wait_until(uint64_t until_ns) {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
                                    .tv_nsec = (long)(until_ns % 1000000000)};
@@ -114,7 +114,7 @@ static void *run(void *argument) {
         if (written)
             told = dropped;
         pthread_mutex_lock(&writer.mutex);
-        /* Rest until the half is half full, the writer stops, or the time is over. */
+        /* Pause until the half is half full, the writer stops, or REST_MS have passed. */
         if (!writer.stopping)
             (void)wait_until(mm_clock_ns() + REST_MS * NS_PER_MS);
     }
@@ -143,7 +143,7 @@ void mm_log_stop(void) {
     const bool ended = writer.ended;
     pthread_mutex_unlock(&writer.mutex);
     if (!ended)
-        return; /* nobody reads stderr: the thread stays, and the end of the process needs nothing of it */
+        return; /* stderr blocks, so the thread cannot end; the process exits without it */
     pthread_join(writer.thread, NULL);
     __atomic_store_n(&writer.running, 0, __ATOMIC_RELEASE);
 }

@@ -1,12 +1,11 @@
-/* The counters are relaxed atomics. Each of the first threads that count has its own copy of them. */
+/* Counts with relaxed atomics, in COPIES copies of the counters. */
 #include "server/observe/metrics.h"
 
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Enough for the HTTP threads and a few workers. More threads share copies, which costs time but no
- * counts. */
+/* COPIES is enough for the HTTP threads and a few workers. If more threads share a copy, no count is lost. */
 enum {
     COPIES = 24,
     CACHE_LINE_BYTES = 64,
@@ -14,7 +13,7 @@ enum {
 };
 
 struct copy {
-    struct mm_counts counts; /* __atomic access only */
+    struct mm_counts counts;
     char apart[CACHE_LINE_BYTES];
 };
 
@@ -29,10 +28,9 @@ const uint64_t mm_bucket_bounds_ns[MM_BUCKET_COUNT] = {
     S(1),  S(5) / 2,  S(5),  S(10),  S(25),  S(50),  S(100),
 };
 
-/* The copy of the calling thread. */
 static struct mm_counts *mine(void) {
-    static unsigned threads;              /* threads that have a copy; __atomic access only */
-    static _Thread_local unsigned number; /* from 1; 0: none yet */
+    static unsigned threads;              /* threads that have counted; __atomic access only */
+    static _Thread_local unsigned number; /* number of this thread's copy, from 1 on; 0: not chosen yet */
     if (number == 0)
         number = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % COPIES;
     return &copies[number - 1].counts;
@@ -42,7 +40,7 @@ static void add(uint64_t *counter, uint64_t value) {
     __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 }
 
-/* C has no atomic addition of doubles. */
+/* Adds in a loop, because C has no atomic addition of doubles. */
 static void add_double(double *counter, double value) {
     double seen;
     double sum;
@@ -106,11 +104,11 @@ void mm_metrics_end(const struct mm_record *record) {
         add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
-    /* Only answered products, with all stages, so the means of the stages add up to the whole. */
+    /* Count only answered products: they have all stages, so mean stages add up to the mean duration. */
     if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);
-    /* Released after `begun`: see mm_metrics_sum. */
+    /* Needs release order: if mm_metrics_sum sees this request as ended, it must also see it in `begun`. */
     __atomic_fetch_add(&counts->requests[record->route][code_index(record->code)], 1, __ATOMIC_RELEASE);
 }
 
@@ -131,12 +129,12 @@ void mm_metrics_work(struct mm_work *work) {
     if (job == NULL || job->outcome.ran == NULL)
         return;
     const struct mm_outcome *outcome = &job->outcome;
-    /* There is a result, even if it came too late for the client. */
+    /* After MM_TIMEOUT there is a result too, although it came too late for the client. */
     const bool has_result = work->error.status == MM_OK || work->error.status == MM_TIMEOUT;
     if (has_result && outcome->verification.is_done && !outcome->ran->wrong_on_purpose)
         add(&counts->verdicts[mm_verification_verdict(&outcome->verification)], 1);
     if (job->product.m == 0 || job->product.n == 0)
-        return; /* no kernel was needed */
+        return; /* an empty product runs no kernel */
     add(&counts->uploaded_bytes, outcome->uploaded_bytes);
     add(&counts->downloaded_bytes, outcome->downloaded_bytes);
     if (!has_result)
@@ -164,7 +162,7 @@ void mm_metrics_reload_failed(enum mm_reload what) {
     add(&mine()->reload_failures[what], 1);
 }
 
-/* Reads backwards, `begun` last, so the beginning of each request whose end was read is read too. */
+/* Reads the counters backwards, `begun` last. So each request that counts as ended also counts as begun. */
 void mm_metrics_sum(struct mm_counts *counts) {
     memset(counts, 0, sizeof *counts);
     uint64_t *sums = (uint64_t *)counts;

@@ -1,4 +1,3 @@
-/* Completes a request's record, and passes it to the metrics and the log. */
 #include "server/observe/record.h"
 
 #include "api/problem.h"
@@ -16,7 +15,7 @@ const char *mm_stage_name(unsigned stage) {
     return stage == MM_STAGE_SEND ? "send" : mm_span_name((enum mm_span)stage);
 }
 
-/* Copies at most size − 1 bytes; the rest of `to` is 0 already. */
+/* Copies at most size − 1 bytes. The caller has filled `to` with zeros. */
 static void copy_text(char *to, const char *from, size_t size) {
     memcpy(to, from, strnlen(from, size - 1));
 }
@@ -44,15 +43,15 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
     record->replied_ns = mm_clock_ns();
 }
 
-/* Finds the stage in which the request was cancelled, unless it is known. If the process ends while a body
- * arrives, its client counts as gone. */
+/* Finds the stage in which the request was cancelled, unless it is recorded already. If the process ends
+ * while a body arrives, the record says that the client left. */
 static void find_cancelled(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const struct mm_work *work = record->work;
     if (record->cancelled)
         return;
     if (mm_connection_phase(request->peer) == MM_PHASE_CUT) {
-        if (request->error.status == MM_OK) /* else it was refused before */
+        if (request->error.status == MM_OK) /* otherwise the request was refused before */
             mm_record_cancel(record, MM_SPAN_RECEIVE);
     } else if (mm_request_state(request) == MM_RECEIVING &&
                request->upload.dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
@@ -66,7 +65,7 @@ static void find_cancelled(struct mm_request *request, bool sent) {
     }
 }
 
-/* The HTTP status of the reply, even if it could not be sent. */
+/* Returns the HTTP status for the record, even if the reply could not be sent. */
 static unsigned find_code(const struct mm_record *record) {
     if (record->left && record->cancelled_in != MM_STAGE_SEND)
         return MM_CODE_LEFT;
@@ -84,13 +83,13 @@ static void pass_on(const struct mm_record *record) {
 void mm_record_end(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const bool was_cut = mm_connection_phase(request->peer) == MM_PHASE_CUT;
-    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns(); /* without what was dropped since */
+    uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns();
     find_cancelled(request, sent);
     if (record->problem == MM_OK && !record->left)
         record->problem = request->error.status;
     record->code = find_code(record);
     if (record->code == MM_CODE_LEFT)
-        record->out_bytes = 0; /* nothing was sent */
+        record->out_bytes = 0;
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
     record->in_bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);

@@ -7,70 +7,68 @@
 
 struct mm_request;
 
-/* The spans of gpu/clock.h, with sending the reply instead of `total`. */
+/* The stages of a request: the spans of gpu/clock.h, with the time to send instead of the total time. */
 enum {
     MM_STAGE_SEND = MM_SPAN_TOTAL,
     MM_STAGE_COUNT = MM_SPAN_COUNT,
     MM_RECORD_METHOD_MAX = 16,
     MM_RECORD_PATH_MAX = 128,
-    MM_CODE_LEFT = 499 /* as other servers write it: the client left before the reply */
+    MM_CODE_LEFT = 499 /* the client left before the reply; other servers use this code too */
 };
 
-/* What a request does with the store. */
 enum mm_store_op { MM_STORE_NONE, MM_STORE_PUT, MM_STORE_GET, MM_STORE_DELETE, MM_STORE_LIST, MM_STORE_OPS };
 
-/* "receive" … "encode", "send". Any thread may call it. */
+/* Returns a name such as "receive", "encode" or "send". Any thread may call it. */
 const char *mm_stage_name(unsigned stage);
 
-/* Texts are the client's bytes, cut to fit and not escaped. A number that does not apply is 0. */
+/* Texts are bytes from the client, truncated and not escaped. A number that does not apply is 0. */
 struct mm_record {
     const char *request_id;                /* must live as long as the record */
-    char method[MM_RECORD_METHOD_MAX + 1]; /* as received */
-    char path[MM_RECORD_PATH_MAX + 1];     /* decoded; "": the route says it */
-    size_t route;                          /* mm_route_label_index */
+    char method[MM_RECORD_METHOD_MAX + 1]; /* as the client sent it */
+    char path[MM_RECORD_PATH_MAX + 1];     /* decoded path; "" if the label of the route shows the path */
+    size_t route;                          /* index of the route's label (mm_route_label_index) */
     unsigned code;                         /* HTTP status; MM_CODE_LEFT: no reply was sent */
-    enum mm_status problem;                /* of the reply; MM_OK: none */
+    enum mm_status problem;                /* the error in the reply, or MM_OK */
     enum mm_store_op store_op;
-    uint64_t in_bytes;                 /* of the body, as received */
-    uint64_t out_bytes;                /* of the reply's body */
-    uint64_t replied_ns;               /* when MHD got the reply; 0: never */
-    uint64_t duration_ns;              /* from the first callback to the last, or to the cut */
-    uint64_t stage_ns[MM_STAGE_COUNT]; /* each stage is set when it ends */
+    uint64_t in_bytes;
+    uint64_t out_bytes;   /* bytes of the reply's body */
+    uint64_t replied_ns;  /* when the reply was passed to MHD; 0: never */
+    uint64_t duration_ns; /* time from the first callback until the response or the connection ended */
+    uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
-    bool has_depth; /* k applies */
+    bool has_depth; /* `k` applies to this operation */
     size_t m, k, n;
-    size_t products;       /* how many of this shape, in a stack */
-    const char *a, *b;     /* where the operands come from (mm_source_word); NULL: no operand */
+    size_t products;                     /* how many of this shape, in a stack */
+    const char *a, *b;                   /* where the operands come from (mm_source_word); NULL: no operand */
     char epilogue[MM_EPILOGUE_TEXT_MAX]; /* its terms; "" if there are none */
-    struct mm_work *work;  /* over; NULL: no work, or a benchmark that has figures */
-    bool left;             /* the client did not wait for the reply */
-    bool cancelled;        /* because of `left`, the deadline or the end of the process */
-    unsigned cancelled_in; /* stage */
+    struct mm_work *work;                /* over; NULL: no work, or a benchmark that has figures */
+    bool left;                           /* the client did not wait for the reply */
+    bool cancelled;                      /* because of `left`, the deadline or the end of the process */
+    unsigned cancelled_in;               /* stage */
 };
 
-/* Begins the record at the head. The connection's thread calls it. */
+/* Begins the record once the head is read. Call it on the connection's thread. */
 void mm_record_begin(struct mm_request *request, const char *method);
 
-/* Notes that the request is cancelled in this stage. The connection's thread calls it, or another one that
- * holds server->mutex. */
+/* Records that the request was cancelled in this stage. Call it on the connection's thread, or on another
+ * thread with server->mutex held. */
 void mm_record_cancel(struct mm_record *record, unsigned stage);
 
-/* Notes that the error was sent without MHD, with so many bytes of body. The thread that has moved the
- * connection calls it: the connection's own, or another one that holds server->mutex. */
+/* Records that the error was sent without MHD, with out_bytes of its body. Only the thread that has moved the
+ * connection to MM_PHASE_CUT may call it. Another thread than the connection's must hold server->mutex. */
 void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes);
 
-/* Ends the record, counts it and logs it. sent: the whole reply was sent. The connection's thread calls
- * it. */
+/* Ends, counts and logs the record. `sent`: the whole reply was sent. Call it on the connection's thread. */
 void mm_record_end(struct mm_request *request, bool sent);
 
-/* Counts and logs a head that was not complete in time, and has no request. Any thread may call it. */
+/* Counts and logs a head that was late and so has no struct mm_request. Any thread may call it. */
 void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
                         uint64_t duration_ns);
 
 enum { MM_REQUEST_LINE_MAX = 2048 };
 
-/* Writes the log line of a record, from `time` (MM_LOG_TIME_BYTES characters) to a newline, without a NUL,
- * and returns its length. Whatever bytes the client sent, it is one line, and in JSON one object. Any thread
- * may call it. */
+/* Writes the log line of a record and returns its length. The line has no NUL, but ends with a newline.
+ * `time` has MM_LOG_TIME_BYTES characters. The result is always one line, and in JSON one object, whatever
+ * the client sent. Any thread may call it. */
 size_t mm_request_line(char line[MM_REQUEST_LINE_MAX], enum mm_log_format format, const char *time,
                        const struct mm_record *record);

@@ -1,5 +1,4 @@
-/* The log line of a request. Both formats have the same fields, `name=value` or `"name":value`. It is written
- * without printf, because every request has one. */
+/* Writes the log line of a request, as `name=value` or `"name":value` pairs. printf would be too slow. */
 #include "server/observe/record.h"
 
 #include "api/number/digits.h"
@@ -7,9 +6,9 @@
 
 #include <string.h>
 
-/* A record's texts are bounded, and so is the line, because a byte takes five at most. */
+/* An unfinished log line. Its length is limited: texts have limits, and a byte takes at most 5 characters. */
 struct line {
-    char *end; /* where the next character goes */
+    char *end;
     bool json;
 };
 
@@ -17,7 +16,7 @@ static void put_text(struct line *line, const char *text) {
     line->end = mm_put_text(line->end, text);
 }
 
-/* Each branch has its own literal, so the compiler knows its length. */
+/* Repeats the call in both branches, so the compiler knows the length of each literal. */
 static void begin_name(struct line *line, const char *name) {
     line->end = line->json ? mm_put_text(line->end, ",\"") : mm_put_text(line->end, " ");
     put_text(line, name);
@@ -33,7 +32,7 @@ static void put_quote(struct line *line) {
         *line->end++ = '"';
 }
 
-/* A text without quotes, spaces and backslashes. */
+/* Writes a word without quotes, spaces or backslashes. */
 static void put_word(struct line *line, const char *name, const char *word) {
     put_name(line, name);
     put_quote(line);
@@ -41,8 +40,7 @@ static void put_word(struct line *line, const char *name, const char *word) {
     put_quote(line);
 }
 
-/* Any bytes. All but printable ASCII is written as \xNN, also in JSON, whose own escapes are for characters,
- * not bytes. */
+/* Writes any text. Bytes other than printable ASCII become \xNN, even in JSON, which cannot express bytes. */
 static void put_foreign(struct line *line, const char *name, const char *text) {
     static const char hexadecimal[] = "0123456789abcdef";
     put_name(line, name);
@@ -65,7 +63,7 @@ static void put_count(struct line *line, const char *name, uint64_t count) {
     line->end = mm_put_digits(line->end, count);
 }
 
-/* Milliseconds with three decimals, as NAME_ms. */
+/* Writes milliseconds with three decimals, as NAME_ms. */
 static void put_ms(struct line *line, const char *name, uint64_t ns) {
     const uint64_t us = (ns + 500) / 1000;
     begin_name(line, name);

@@ -1,6 +1,7 @@
-/* GET /metrics: one row for each metric, with its counts or the function that writes its samples, in
- * Prometheus' text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/). Every label
- * has samples from the start, at 0, except those of devices, which come with the devices. */
+/* GET /metrics, in Prometheus' text format 0.0.4
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/). Each metric is a row of a table. The row
+ * lists the metric's counts, or has a function that writes its samples. Every label has samples from the
+ * start, even if they are 0. Only labels of devices appear later. */
 #include "api/text.h"
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
@@ -18,9 +19,9 @@
 
 struct scrape {
     FILE *out;
-    const char *name; /* of the current family */
+    const char *name; /* name of the metric that is being written */
     struct mm_server *server;
-    struct mm_device *const *devices; /* none until the engine is open */
+    struct mm_device *const *devices; /* NULL until the engine is open */
     size_t device_count;
     struct mm_counts counts;
     struct mm_process process;
@@ -30,7 +31,7 @@ struct scrape {
     uint64_t queue_jobs;
     uint64_t queue_jobs_max;
     uint64_t queue_bytes;
-    uint64_t in_flight; /* requests, without this one */
+    uint64_t in_flight; /* requests in progress, without GET /metrics itself */
     uint64_t connections_active;
     uint64_t connections_idle;
     uint64_t staging_used;
@@ -39,17 +40,16 @@ struct scrape {
     uint64_t log_dropped;
 };
 
-/* No value needs an escape: values are the server's own words, and names of keys, which are letters and
- * digits. */
+/* Label values need no escapes, because words of the server and names of keys contain no quotes. */
 struct label {
     const char *name;
-    const char *value; /* NULL ends a list */
+    const char *value; /* NULL ends a list of labels */
 };
 
 #define LABELS(...) ((const struct label[4]){__VA_ARGS__})
 #define NO_LABELS LABELS({NULL, NULL})
 
-/* Writes name{label="value",…,le="bound"} and a space. bound NULL: the sample is no bucket. */
+/* Writes name{label="value",…,le="bound"} and a space. `bound` is NULL for samples without a bucket. */
 static void put_name(const struct scrape *scrape, const char *suffix, const struct label *labels,
                      const char *bound) {
     char before = '{';
@@ -68,7 +68,7 @@ static void put_count(const struct scrape *scrape, const struct label *labels, u
     fprintf(scrape->out, "%" PRIu64 "\n", count);
 }
 
-/* Writes as many digits as it takes to read the number back. */
+/* Writes a number with 15 digits, or with 17 if 15 digits would change it. */
 static void put_number(const struct scrape *scrape, const struct label *labels, double number) {
     char text[32];
     snprintf(text, sizeof text, "%.15g", number);
@@ -76,7 +76,7 @@ static void put_number(const struct scrape *scrape, const struct label *labels, 
     fprintf(scrape->out, strtod(text, NULL) == number ? "%.15g\n" : "%.17g\n", number);
 }
 
-/* In seconds, with cumulative buckets. */
+/* Writes durations in seconds, with cumulative buckets. */
 static void put_histogram(const struct scrape *scrape, const struct label *labels,
                           const struct mm_histogram *histogram) {
     uint64_t count = 0;
@@ -121,8 +121,7 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes the samples of each variant of backends with an open device: kernel times, or the operations of
- * products. Variants that only choose others have none. */
+/* Writes each variant's kernel times, or operations if `flops`. Leaves out backends without open devices. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
@@ -139,7 +138,7 @@ static void write_variants(const struct scrape *scrape, bool flops) {
             else if (variant->op == MM_MATMUL)
                 put_number(scrape, labels, scrape->counts.flops[slot]);
         }
-        before = backend; /* devices of one backend follow each other */
+        before = backend; /* devices of one backend are next to each other */
     }
 }
 
@@ -167,13 +166,13 @@ static void write_certificate_expiry(const struct scrape *scrape) {
 
 enum { DEVICE_LABEL_MAX = 32 };
 
-/* Such as cuda:0. */
+/* Writes a device's label, such as cuda:0. */
 static const char *device_label(const struct mm_device *device, char text[DEVICE_LABEL_MAX]) {
     snprintf(text, DEVICE_LABEL_MAX, "%s:%u", device->backend->name, device->index);
     return text;
 }
 
-/* A failed device is not asked. Asking takes some microseconds. */
+/* Writes the memory of each device that has not failed. Asking a device takes some microseconds. */
 static void write_device_memory(const struct scrape *scrape) {
     for (size_t index = 0; index < scrape->device_count; index++) {
         const struct mm_device *device = scrape->devices[index];
@@ -235,17 +234,18 @@ static void write_started(const struct scrape *scrape) {
     put_number(scrape, NO_LABELS, scrape->server->started_seconds);
 }
 
-/* A count in struct scrape, and the value of its label. */
+/* One value of a label, and the offset of its count in struct scrape. */
 struct sample {
-    const char *value; /* NULL ends a list */
+    const char *value; /* NULL ends a list of samples */
     size_t at;
 };
 
 #define AT(member) offsetof(struct scrape, member)
 #define SAMPLES(...) ((const struct sample[]){__VA_ARGS__, {NULL, 0}})
 
-/* The three forms of a row: one count without a label; a list of counts, one for each value of a label; an
- * array of counts, from index `first` to before `end`, with a function that names the label's values. */
+/* Three kinds of rows of the metrics table. COUNT is one count. COUNTS has one count for each value of a
+ * label. ARRAY has the counts first_ to end_ - 1 of an array, and `name` returns the label's value for an
+ * index. */
 #define COUNT(member) .samples = SAMPLES({"", AT(member)})
 #define COUNTS(label_, ...) .label = (label_), .samples = SAMPLES(__VA_ARGS__)
 #define ARRAY(label_, name, member, first_, end_)                                                            \
@@ -255,9 +255,9 @@ static const struct family {
     const char *name;
     const char *type;
     const char *help;
-    void (*write)(const struct scrape *scrape); /* NULL: the row lists its counts */
-    const char *label;                          /* NULL: none */
-    const struct sample *samples;               /* NULL: an array */
+    void (*write)(const struct scrape *scrape); /* NULL: the row has counts instead */
+    const char *label;                          /* NULL: no label */
+    const struct sample *samples;               /* NULL: the counts are in an array */
     const char *(*name_of)(unsigned index);
     size_t array_at;
     unsigned first;
@@ -368,7 +368,7 @@ static void write_counts(const struct scrape *scrape, const struct family *famil
         put_count(scrape, LABELS({family->label, family->name_of(index)}), array[index]);
 }
 
-/* malloc'ed; NULL if out of memory. */
+/* Returns a malloc'ed text, or NULL if out of memory. */
 static char *make_page(struct scrape *scrape, size_t *length) {
     struct mm_text text;
     scrape->out = mm_text_open(&text);
@@ -387,7 +387,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
     return mm_text_close(scrape->out, &text, length);
 }
 
-/* Reads everything but the memory of the devices. */
+/* Reads all values except the memory of devices. */
 static void look(struct scrape *scrape, struct mm_server *server) {
     struct mm_engine *engine = mm_server_engine(server);
     const struct mm_budget *budget = &server->budget;
@@ -412,7 +412,7 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     mm_process_look(&scrape->process);
     const uint64_t open = mm_acceptor_open(server->acceptor), busy = mm_counts_in_flight(&scrape->counts);
     scrape->in_flight = busy - 1;
-    scrape->connections_active = mm_size_min(busy, open); /* a connection has one request at a time */
+    scrape->connections_active = mm_size_min(busy, open); /* each connection has at most one request */
     scrape->connections_idle = open - scrape->connections_active;
     scrape->log_dropped = mm_log_dropped();
 }

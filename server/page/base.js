@@ -2,8 +2,8 @@
 
 export const $ = (selector, from = document) => from.querySelector(selector);
 
-// make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids the attribute `style`: set
-// node.style.width and the like.
+// Makes an element: make('td', { class: 'number', onclick: f }, 'text', node, …). The page's policy forbids the
+// attribute `style`: set node.style.width and the like.
 export function make(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +17,7 @@ export function make(tag, properties = {}, ...children) {
 
 export const code = (text) => make('code', {}, text);
 
-// Text with `code`, *emphasis*, **strong** and [links](address) in it; link(address, node) makes a link.
+// Turns a text with `code`, *emphasis*, **strong** and [links](address) into nodes. link(address, node) makes a link.
 export function rich(text = '', link) {
   const mark = (part) => {
     const [, label, address] = part.match(/^\[(.*)\]\((.*)\)$/) || [];
@@ -29,7 +29,7 @@ export function rich(text = '', link) {
   return make('span', {}, ...parts.map((part, index) => (index % 2 ? mark(part) : part)));
 }
 
-// An error of the server, as RFC 9457 has it, or of the network (status 0).
+// An error that the server reports (RFC 9457), or a network error, which has status 0.
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `the server answered with ${status}`);
@@ -42,9 +42,9 @@ export function problemBox(error) {
   return make('div', { class: 'problem', role: 'alert' }, make('strong', {}, title), make('div', {}, error.message));
 }
 
-// Sends a request to a path such as 'v1/matmul', and returns the fetch Response of a success. Throws a Problem. If the
-// server wants an API key, asks for it once for all requests that wait; `quiet` throws instead. `any` returns the
-// Response of an error too.
+// Sends a request to a path such as 'v1/matmul'. Returns the Response if it is a success, or if `any` is true.
+// Otherwise throws a Problem. If the server wants an API key and `quiet` is false, one dialog asks for a key on behalf
+// of all waiting requests.
 export async function call(path, { method = 'GET', body, type, accept, signal, quiet = false, any = false } = {}) {
   for (;;) {
     const headers = {};
@@ -54,7 +54,7 @@ export async function call(path, { method = 'GET', body, type, accept, signal, q
     if (accept) headers.Accept = accept;
     let response;
     try {
-      // A stored matrix has one ETag in all forms, for which a cache would return the form that it has.
+      // A stored matrix has the same ETag in all formats, so a cache could return a wrong format.
       response = await fetch(path, { method, headers, body, signal, cache: 'no-store' });
     } catch (error) {
       if (error.name === 'AbortError') throw error;
@@ -64,7 +64,7 @@ export async function call(path, { method = 'GET', body, type, accept, signal, q
     if (response.ok || any) return response;
     const text = await response.text();
     let problem = {};
-    try { problem = JSON.parse(text); } catch { /* a proxy's page */ }
+    try { problem = JSON.parse(text); } catch { /* not JSON, perhaps a proxy's page */ }
     throw new Problem(response.status, problem);
   }
 }
@@ -74,12 +74,12 @@ export async function callJson(path, body, options = {}) {
   return (await call(path, options)).json();
 }
 
-// The API key stays in this tab: sessionStorage ends with it. Resolves to whether there is a new one to try.
+// Asks the user for an API key, which sessionStorage keeps in this tab. Resolves to true if there is a new key to try.
 let asking = null;
 
 function askKey(refused) {
   const kept = sessionStorage.getItem('matmuld-key');
-  if (kept !== refused) return true; // another request has asked meanwhile
+  if (kept !== refused) return true; // the user has given a key to another request
   asking ||= new Promise((resolve) => {
     const input = make('input', { type: 'password', autocomplete: 'off', id: 'key-value', pattern: '[ -~]*',
       title: 'ASCII characters alone: others cannot be sent in a header' });
@@ -106,27 +106,26 @@ function askKey(refused) {
   return asking;
 }
 
-// The button of the page's head.
 export function wireKey() {
   $('#key').addEventListener('click', () => askKey(sessionStorage.getItem('matmuld-key')));
 }
 
-// The state in the address: "#try?a=1,2" is { view: 'try', parameters }. The server never sees it.
+// Reads the state in the address: "#try?a=1,2" is { view: 'try', parameters }. Browsers never send it to the server.
 export function state() {
   const [view, query] = location.hash.slice(1).split('?');
   return { view, parameters: new URLSearchParams(query) };
 }
 
-// Puts the state of a view into the address without another entry in the history. Values that are null, undefined or
-// empty are left out.
+// Puts the state of a view into the address, without a new entry in the browser's history. Leaves out values that are
+// null, undefined or empty.
 export function remember(view, values) {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value != null && value !== '') parameters.set(name, value);
-  const query = parameters.toString().replace(/%(2C|3A|3B|28|29)/g, decodeURIComponent); // readable lists
+  const query = parameters.toString().replace(/%(2C|3A|3B|28|29)/g, decodeURIComponent); // keeps lists readable
   history.replaceState(null, '', '#' + view + (query ? '?' + query : ''));
 }
 
-// A table in a box that scrolls on narrow screens. columns: [{ title, number }]; cells are texts or nodes.
+// Makes a table in a box that scrolls on narrow screens. columns: [{ title, number }]; cells are texts or nodes.
 export function table(caption, columns, rows) {
   const cell = (content, index) => make('td',
     { 'data-title': columns[index].title, class: columns[index].number ? 'number' : null }, content ?? '');
@@ -137,7 +136,7 @@ export function table(caption, columns, rows) {
     make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map(cell))))));
 }
 
-// "12 s": how long it has been on the page. Screen readers do not see it: they would say each second.
+// Makes a node that counts seconds, such as "12 s". It is hidden from screen readers, which would read each second.
 export function elapsed() {
   const begun = Date.now(), node = make('span', { 'aria-hidden': 'true' });
   const timer = setInterval(() => {
@@ -147,15 +146,14 @@ export function elapsed() {
   return node;
 }
 
-export const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`; // for a shell
+export const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`; // quotes a text for a shell
 
-// A command of curl; options that are empty are left out.
+// Writes a curl command. Leaves out empty options.
 export function curl(path, ...options) {
   const key = sessionStorage.getItem('matmuld-key') && '-H "Authorization: Bearer $MATMULD_API_KEY"';
   return ['curl -sS --fail-with-body ' + quote(new URL(path, document.baseURI).href), key, ...options].filter(Boolean).join(' \\\n  ');
 }
 
-// A text with a button that copies it.
 export function copied(text, what) {
   const button = make('button', { type: 'button', 'aria-label': 'Copy ' + what, onclick: async () => {
     await copy(text);
@@ -165,7 +163,7 @@ export function copied(text, what) {
   return make('div', { class: 'copied' }, make('pre', { tabindex: '0', 'aria-label': what }, make('code', {}, text)), button);
 }
 
-// Browsers have a clipboard only for https and for localhost.
+// Browsers offer navigator.clipboard only for https and localhost.
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = make('textarea', {}, text), focused = document.activeElement;
@@ -187,10 +185,9 @@ function loadCharts() {
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 
-// Draws a chart of Chart.js into an element, in place of the one that it holds. The caller shows a table of the same
-// figures beside it: without Chart.js there is no chart. configure() returns the configuration; it runs again when
-// the colour scheme changes. `label` says in a sentence what the chart shows. `keep` gives new data to the chart that is
-// there.
+// Draws a chart into an element, in place of an earlier chart. The caller also shows a table, because a server without
+// Chart.js draws no chart. configure() returns the configuration, and runs again when the colour scheme changes. `label`
+// describes the chart in a sentence. `keep`: gives new data to the earlier chart instead.
 const charts = new Map();
 
 export async function chart(host, label, configure, keep = false) {

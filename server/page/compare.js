@@ -1,5 +1,5 @@
-// The view Compare: questions about kernels, one below the other. Each part is built once by a function, which returns
-// show(control), called when that control or the address has changed, and stop().
+// The view Compare: questions about kernels, one below the other. A function builds each part once, and returns
+// show(control) and stop(). show() is called when that control or the address has changed.
 import { $, call, make, remember } from './base.js';
 import { asker, listing, options, variantList } from './part.js';
 import { speed } from './compare_speed.js';
@@ -7,10 +7,10 @@ import { speed } from './compare_speed.js';
 const builders = { speed, code };
 const parts = [];
 let built = false;
-let looked = null; // the part that is looked at
+let looked = null; // the part that the user changed last
 const controls = () => document.querySelectorAll('#compare [name]');
 
-// The source of each variant, a file at a time.
+// Shows the source of a variant, one file at a time.
 function code(part, variants) {
   const form = $('form', part), { source, file } = form;
   const choices = variants.filter((one) => one.sources?.length);
@@ -48,8 +48,8 @@ function fill(parameters) {
     if (value === null) continue;
     if (control.type === 'checkbox') control.checked = value.split(',').includes(control.value);
     else control.value = value;
-    if (control.selectedIndex < 0) control.selectedIndex = 0; // this server has no such choice
-    control.dispatchEvent(new Event('input')); // the choices of another control may follow from it
+    if (control.selectedIndex < 0) control.selectedIndex = 0; // this server lacks the choice
+    control.dispatchEvent(new Event('input')); // choices of other controls may depend on it
   }
 }
 
@@ -72,7 +72,7 @@ function build(section, variants) {
   $('.parts', section).hidden = false;
 }
 
-// quiet: nobody has asked for anything yet, so no dialog asks for the key.
+// If `quiet`, no dialog asks for the API key, because the user has not asked for anything yet.
 export async function open(section, parameters, quiet = true) {
   const again = built, focused = document.activeElement;
   const variants = await variantList(section, quiet, () => open(section, parameters, false));
@@ -81,9 +81,9 @@ export async function open(section, parameters, quiet = true) {
   built = true;
   fill(parameters);
   for (const part of parts) await part.show();
-  if (section.hidden) return; // another view has come meanwhile
+  if (section.hidden) return; // another view was opened meanwhile
   if (again || parameters.size) keep();
-  if (document.activeElement !== focused) return; // the user has gone on meanwhile
+  if (document.activeElement !== focused) return; // the user has moved on meanwhile
   const part = looked && $('section.' + CSS.escape(looked), section);
   part?.scrollIntoView();
   part?.focus({ preventScroll: true });

@@ -1,11 +1,11 @@
-// Which kernel is fastest, and what limits it? Times variants of products or transpositions, and holds them against the
+// Which kernel is fastest, and what limits it? Times variants of products or transpositions, and compares them with the
 // measured rates of the device.
 import { $, make, number } from './base.js';
 import { asker, figures, options, plot } from './part.js';
 
-// Checked at first, if the server has them.
+// Variants whose boxes are checked at first.
 const FIRST = ['naive', 'tiled_16', 'tiled_32', 'register_tiled', 'blas', 'shared', 'padded'];
-const COPIED = 4096; // the edge of the matrix whose copy measures the memory
+const COPIED = 4096; // rows and columns of the matrix whose copy measures the memory
 
 const label = (row) => `${row.backend}:${row.variant}` + (row.tile ? '/' + row.tile : '');
 const speedOf = (row) => row.gflops ?? row.gigabytes_per_second;
@@ -28,10 +28,10 @@ function showSpeed(part, { op, rows, m, k, n, dtype, device }) {
     [{ label: rate, data: timed.map(speedOf) }], rate, 'variant, ' + of, { indexAxis: 'y' });
 }
 
-// timed: the rows of one backend, the fastest first. rate: GB/s of a plain copy there.
+// Draws the roofline of one backend. `timed` has its rows, the fastest first. `rate` is the GB/s of a plain copy.
 function showRoof(part, { m, k, n, dtype }, timed, rate) {
-  // Operations for each byte that loads and stores ask for. On a CPU the server predicts the loaded elements alone.
-  const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one
+  // Operations for each byte of the predicted loads and stores. On a CPU the server predicts only the loaded elements.
+  const bytes = (dtype.match(/\d+/) || 8) / 8; // bool has one byte
   const rows = timed.map((row) => ({ label: label(row), y: row.gflops,
     x: row.arithmetic_intensity ?? (row.global_loads && 2 * m * k * n / (row.global_loads * bytes)) }));
   const [best] = rows;
@@ -63,8 +63,9 @@ export function speed(part, variants) {
   }));
   options(dtype, boxes.flatMap(({ dtypes }) => dtypes));
 
-  const rates = {}; // by backend
-  // Each row of a transposition tells how fast a plain copy was; a variant with tiles is not slow itself.
+  const rates = {}; // GB/s of a plain copy, by backend
+  // Finds the rate of a plain copy. A row of a transposition gives its speed as a share of this rate. Prefers a variant
+  // with tiles, because it is fast.
   async function copyRate(post, backend) {
     const { name } = usable.filter((one) => one.op === 'transpose' && one.backend === backend)
       .sort((one, other) => other.tile - one.tile)[0];

@@ -1,10 +1,10 @@
-// The API page: this server's /openapi.json for people, with requests that they can send. Nothing runs by itself.
+// The API page: shows this server's /openapi.json, with requests that readers can send by a button.
 import { $, call, code, copied, curl, elapsed, make, problemBox, quote, rich, table, wireKey } from './base.js';
 
 const main = $('main'), shown_bytes_max = 20000;
 let api;
 
-// A node of the document with its $ref followed. What stands beside the $ref wins.
+// Follows the $ref of a node. Members beside the $ref override those of the target.
 const resolve = ({ $ref, ...rest } = {}) =>
   ($ref ? { ...resolve($ref.slice(2).split('/').reduce((at, name) => at[name], api)), ...rest } : rest);
 
@@ -12,7 +12,8 @@ const block = (text) => make('pre', { tabindex: '0' }, code(text));
 const fold = (title, ...content) => make('details', {}, make('summary', {}, title), ...content);
 const grid = (caption, titles, rows) => table(caption, titles.map((title) => ({ title })), rows);
 
-// A schema as a short text. `seen` are the names on the way to it: a recursion ends at its own name.
+// Writes a schema as a short text. `seen` has the names of the schemas that contain this one, so a recursive schema
+// ends with its own name.
 function type(schema, seen = [], indent = '\n') {
   const name = schema.$ref?.split('/').pop();
   if (seen.includes(name)) return name;
@@ -31,11 +32,11 @@ function type(schema, seen = [], indent = '\n') {
     ...'maximum' in is ? [`≤ ${is.maximum}`] : []].join(', ');
 }
 
-// The media types of a body or a reply; of JSON its schema.
+// Shows the media types of a body or a reply, and the schema of JSON.
 const media = (content = {}) => Object.entries(content).flatMap(([kind, { schema }]) => [
   make('p', {}, code(kind), ' ', rich(resolve(schema).description)), kind.includes('json') ? block(type(schema)) : '']);
 
-// Indents JSON as it stands: to parse it would round large integers.
+// Indents JSON without parsing it, because parsing would round large integers.
 function pretty(text) {
   let depth = 0;
   const line = () => '\n' + '  '.repeat(depth);
@@ -45,7 +46,7 @@ function pretty(text) {
   });
 }
 
-// What came back, with the headers that the document names.
+// Shows a reply, with the headers that the API document names.
 async function reply(response, headers = {}) {
   const bytes = await response.arrayBuffer(), kind = response.headers.get('Content-Type') ?? '';
   const lines = ['Content-Type', ...Object.keys(headers)].filter((name) => response.headers.has(name))
@@ -57,7 +58,7 @@ async function reply(response, headers = {}) {
     block(lines.join('\n')), block(text + more)];
 }
 
-// The form that sends a request, the same as a line of curl, and the reply.
+// Makes a form that sends a request, a curl command for this request, and a place for the reply.
 function form(path, method, parameters, { requestBody, responses }) {
   const choice = (names) => names.length > 0 && make('select', {}, ...names.map((name) => make('option', {}, name)));
   const inputs = parameters.filter((one) => one.in === 'path')
@@ -70,7 +71,6 @@ function form(path, method, parameters, { requestBody, responses }) {
   const body = example && make('textarea', { rows: 3, spellcheck: 'false' });
   const line = make('div'), result = make('div', { role: 'status' });
 
-  // The arguments of call().
   const request = () => {
     const named = (at, [name, input]) => at.replace(`{${name}}`, encodeURIComponent(input.value));
     const to = inputs.reduce(named, path).slice(1);
@@ -88,7 +88,7 @@ function form(path, method, parameters, { requestBody, responses }) {
       .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '').replace(/\n */g, ' ').replace(/"(-?\d{16,})"/g, '$1');
     write();
   };
-  let latest; // of several runs the last one counts
+  let latest; // the last run; replies to earlier runs are dropped
   const run = async (event) => {
     event.preventDefault();
     const mine = latest = {};
@@ -100,7 +100,7 @@ function form(path, method, parameters, { requestBody, responses }) {
     } catch (error) {
       if (mine === latest) result.replaceChildren(problemBox(error));
     }
-    write(); // there may be a key now
+    write(); // the user may have entered a key meanwhile
   };
   fill();
   if (example) example.onchange = fill;
@@ -140,7 +140,7 @@ function errors() {
 
 async function show() {
   const text = await (await call('openapi.json')).text();
-  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // as numbers they would be rounded
+  api = JSON.parse(text.replace(/(?<=[[:,] *)-?\d{16,}(?=[\],} ])/g, '"$&"')); // JavaScript would round large integers
   const articles = Object.entries(api.paths).flatMap(([path, { parameters, ...operations }]) =>
     Object.entries(operations).map(([method, described]) => operation(path, method, parameters, described)));
   articles.push(errors());

@@ -1,11 +1,11 @@
 // The view Learn: a page for each lesson of docs/lessons, with a control, a picture, figures, and the requests behind
-// them. Kernels for GPUs are predicted on a server without a GPU, and also measured on one that has a GPU.
+// them. A server without a GPU predicts GPU kernels; a server with a GPU also measures them.
 import { $, call, copied, curl, make, number, Problem, problemBox, remember, rich } from './base.js';
 import { markdown } from './markdown.js';
 import { asker, figures, listing, options, text, variantList } from './part.js';
 import { access, lanesOf, matrices, PATTERNS, sectors, squares } from './learn_draw.js';
 
-// Median ms of one H200 on 2026-11-23 (docs/figures/kernels-h200-2026-11-23.csv), by m, k and n of a product.
+// Median milliseconds on one H200 on 2026-11-23 (docs/figures/kernels-h200-2026-11-23.csv), by m, k and n of a product.
 const TIMES = { '1024,1024,1024': { naive: 0.363, naive_uncoalesced: 4.44, tiled_8: 0.437, tiled_16: 0.279, tiled_32: 0.248 },
   '228,240,112': { tiled_32: 0.0145, tiled_async: 0.0122 } };
 const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store_sectors', 'shared_load_passes',
@@ -15,7 +15,7 @@ const TRAFFIC = ['variant', 'global_loads', 'global_load_sectors', 'global_store
   ['remark', (row) => (row.error ? row.error.detail : null)]];
 const kind = ({ rows, device = rows[0].device }) =>
   (rows.some((row) => row.measured) ? 'Predicted, and measured on ' + device : 'Predicted, not measured');
-// What the columns mean whose titles have these words.
+// Explanations of columns, by words of their titles.
 const MEANINGS = { 'global loads': 'elements that threads load from global memory',
   sectors: 'the parts of global memory, of 32 bytes each, that are moved',
   'load passes': 'shared memory has 32 banks, and in one pass each serves one word',
@@ -29,12 +29,12 @@ function traffic(part, reply) {
   $('.figures', part).append(make('p', { class: 'note' }, rich(told.map(([words, meaning]) => `*${words}*: ${meaning}.`).join(' '))));
 }
 const cuda = (...names) => names.map((name) => 'cuda:' + name);
-// The number of a field, or the nearest that the field takes.
+// The number in a field, or the nearest number that the field allows.
 const within = ({ value, min, max }) => Math.min(max, Math.max(min, Math.round(value)));
 const plural = (count, what) => `${number(count, 15)} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`;
 
-// A control is [name, label, first value, least, most] of a number, [name, label, choices], or [name, label] of a text.
-// show(values, post, part) asks the server by post(body), draws into part, and returns a sentence.
+// A control is [name, label, first value, least, most] for a number, [name, label, choices] for a list, or [name,
+// label] for a text. show(values, post, part) asks the server by post(body), draws, and returns a sentence.
 const LESSONS = {
   memory: { title: 'Global memory', file: '1-memory.md',
     look: ['Each row is a line of 128 bytes of global memory, in 4 *sectors* of 32 bytes, with a thick line between them. The 32 *lanes* (threads) of a warp ' +
@@ -218,8 +218,8 @@ const LESSONS = {
     } },
 };
 
-let current = null; // { name, form, show, stop } of the lesson that is shown
-const replies = new Map(); // by request: a GPU measures each once
+let current = null; // { name, form, show, stop } of the lesson on the page
+const replies = new Map(); // by request, so a GPU measures each request once
 
 function control([name, label, first, least, most]) {
   const input = Array.isArray(first) ? make('select', { name }) :
@@ -228,8 +228,8 @@ function control([name, label, first, least, most]) {
   return make('label', {}, most === undefined ? label : `${label} (${least} to ${most})`, input);
 }
 
-// The lesson's text, read when it is opened. A link to another lesson leads to its page here; tutorials.md opens in place; the
-// server has no other file.
+// Loads the lesson's text when the lesson is opened. Links to other lessons lead to their pages here, and tutorials.md
+// opens in place. The server has no other files.
 function lesson(own) {
   const text = make('div');
   const read = async (file, at) => {
@@ -284,7 +284,7 @@ function build(name, host, variants) {
     ask();
   };
   form.addEventListener('input', changed);
-  form.addEventListener('change', (event) => { // the user leaves a field
+  form.addEventListener('change', (event) => { // when the user leaves a field
     const { target } = event;
     if (target.type !== 'number' || target.value === `${within(target)}`) return;
     target.value = within(target);
@@ -299,7 +299,7 @@ function keep() {
     [one.name, one.type === 'number' ? within(one) : one.value])) });
 }
 
-// quiet: nobody has asked for anything yet, so no dialog asks for the key.
+// If `quiet`, no dialog asks for the API key, because the user has not asked for anything yet.
 export async function open(section, parameters, quiet = true) {
   const variants = await variantList(section, quiet, () => open(section, parameters, false));
   if (!variants) return;

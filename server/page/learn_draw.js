@@ -1,7 +1,7 @@
 // The pictures of Learn: squares in rows (banks, sectors, warps, turns), and the matrices of a product with their tiles.
 import { $, make } from './base.js';
 
-// The word of each lane, as the server has them (gpu/lab/access.h).
+// The word that each lane accesses, as gpu/lab/access.h defines it.
 export const PATTERNS = {
   stride: (lane, stride) => stride * lane,
   linear: (lane) => lane,
@@ -15,11 +15,12 @@ export const lanesOf = (pattern, stride) => all.map((lane) => PATTERNS[pattern](
 const draw = (part, caption, ...pictures) =>
   $('.picture', part).replaceChildren(make('figure', {}, make('figcaption', {}, caption), ...pictures));
 
-// rows: [title(first), squares], where a square is { text, kind, label, edge }, and edge names its thick sides; the columns are numbered from 0. Each 16 columns
-// have a table of their own, which a phone shows below the one before; `first` is the first column of a table.
+// rows: [title(first), squares]. A square is { text, kind, label, edge }, where edge names its thick sides. Columns are
+// numbered from 0. Each 16 columns have a table of their own, so a phone can show the tables below each other. `first`
+// is the first column of a table.
 export function squares(part, caption, corner, rows) {
   const cell = ({ text = '', kind, label, edge }) => make('td', { class: [kind, edge].filter(Boolean).join(' ') || null, title: label }, `${text}`);
-  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // a phone leaves out such a row
+  const isIdle = (cells) => cells.every(({ kind, text = '' }) => !kind && text === ''); // phones hide such a row
   const firsts = rows[0][1].map((_, column) => column).filter((column) => column % 16 === 0);
   draw(part, caption, make('div', { class: 'squares', tabindex: '0', role: 'group', 'aria-label': caption }, ...firsts.map((first) => {
     const ours = rows.map(([title, cells]) => [title(first), cells.slice(first, first + 16)]);
@@ -32,8 +33,8 @@ export function squares(part, caption, corner, rows) {
   })));
 }
 
-// Draws what lanes access, in rows of 32 units of so many bytes. places: { lane, unit, kind } for each unit of each
-// lane. rest(unit) is the square of a unit that no lane has. Only rows with a lane are drawn.
+// Draws the memory that lanes of a warp access, in rows of 32 units of `bytes` bytes. places: { lane, unit, kind } for
+// each unit of each lane. rest(unit) is the square of a unit that no lane accesses. Rows without accesses are left out.
 function memory(part, caption, corner, bytes, places, rest, last = [], edge = () => null) {
   const used = [...new Set(places.map(({ unit }) => Math.floor(unit / 32)))].sort((one, other) => one - other);
   squares(part, caption, corner, [...used.map((row) => [(first) => (32 * row + first) * bytes, all.map((column) => {
@@ -44,7 +45,8 @@ function memory(part, caption, corner, bytes, places, rest, last = [], edge = ()
   })]), ...last]);
 }
 
-// Global memory: lines of 32 words of 4 bytes; a sector has 8 of them. row: the server's prediction.
+// Draws global memory: lines of 32 words of 4 bytes, in sectors of 8 words. The last argument is the server's
+// prediction.
 export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
   const wide = bytes / 4, units = all.map((lane) => (lane * stride + offset) * wide), kind = 'one';
   const places = units.flatMap((unit, lane) => all.slice(0, wide).map((more) => ({ lane, unit: unit + more, kind })));
@@ -53,14 +55,14 @@ export function sectors(part, { stride, offset = 0, word_bytes: bytes }) {
     (unit) => ({ kind: moved.has(unit >> 3) && 'moved' }), [], (column) => ({ 0: 'left', 7: 'right' })[column % 8]);
 }
 
-// Shared memory: the word of each lane in its bank. row: the server's prediction for these words.
+// Draws shared memory: the word of each lane in its bank. The last argument is the server's prediction for these words.
 export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bankBytes, padded }) {
   const active = all.filter((lane) => (banks[lane] ?? null) !== null), isWide = bytes > bankBytes;
   const unit = (lane) => Math.floor((words[lane] + (padded ? words[lane] >> 5 : 0)) * bytes / bankBytes);
   // If words are wider than banks, each half of the warp has its own passes.
   const isRival = (lane, other) => banks[lane] === banks[other] && !(isWide && lane >> 4 !== other >> 4);
   const degree = (lane) => new Set(active.filter((other) => isRival(lane, other)).map(unit)).size;
-  const served = [Array(32).fill(0), Array(32).fill(0)]; // by lanes 0 to 15, and 16 to 31; by all if words are not wider
+  const served = [Array(32).fill(0), Array(32).fill(0)]; // one for each half of the warp; the first has all lanes if words are not wider than banks
   const places = active.flatMap((lane) => all.slice(0, isWide ? 2 : 1).map((half) => {
     const bank = banks[lane] + half, count = degree(lane);
     const by = served[isWide ? lane >> 4 : 0];
@@ -76,8 +78,8 @@ export function access(part, words, { banks, word_bytes: bytes, bank_bytes: bank
     isWide ? [counts('lanes <16', served[0]), counts('lanes ≥16', served[1])] : [counts('words', served[0])]);
 }
 
-// A, B and C of a product, with the tiles of edge T that a block of C uses in one step. A tile may reach past an edge of
-// its matrix, by less than T.
+// Draws A, B and C of a product, with the T×T tiles that a block of C uses in one step. A tile may reach past its
+// matrix, by less than T.
 export function matrices(part, { m, k, n }, T, { row, column, step }) {
   const font = Math.max(k + n + 2 * T, .8 * (k + m + 2 * T)) / 22, gap = Math.max(T, 1.5 * font);
   const range = (at, length) => `${at * T} to ${Math.min((at + 1) * T, length) - 1}`;

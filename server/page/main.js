@@ -1,9 +1,9 @@
-// Shows the view that the address names: #learn, #try, #compare or #operate, with its state behind a question mark.
+// Shows the view that the address names: #learn, #try, #compare or #operate. The view's state follows a question mark.
 import { $, state, wireKey } from './base.js';
 
 const views = { learn: () => import('./learn.js'), try: () => import('./try.js'), compare: () => import('./compare.js'), operate: () => import('./operate.js') };
-let shown = null; // the name and the module of the view
-let wanted; // the name of the view that is on its way, or shown
+let shown = null; // name and module of the view on the page
+let wanted; // name of the view that is loading or shown
 
 async function show() {
   const { view, parameters } = state();
@@ -32,7 +32,7 @@ async function show() {
 wireKey();
 $('.skip').onclick = () => {
   $('#main').focus();
-  return false; // the address keeps the view's state
+  return false; // keeps the view's state in the address
 };
 addEventListener('hashchange', show);
 show();

@@ -1,7 +1,7 @@
-// Draws the Markdown that docs/lessons uses: headings, paragraphs, lists, tables, code and <details>.
+// Draws the Markdown of docs/lessons: headings, paragraphs, lists, tables, code and <details>.
 import { code, copied, make, rich, table } from './base.js';
 
-// One kind of block in each line. A paragraph ends where another block begins.
+// Each line matches one kind of block. A paragraph ends where another block begins.
 const BLOCK = new RegExp([/```(?<language>\w*)\n(?<lines>[^]*?)\n```/, /(?<level>#+) (?<title>.*)/, /(?<table>(?:\|.*\n?)+)/,
   /(?<items>(?:(?:-|\d\.) .*\n?(?: .*\n?)*)+)/, /<details><summary>(?<summary>.*)<\/summary>(?<inner>[^]*?)<\/details>/,
   /(?<text>.+(?:\n(?!```|[#|<]|- |\d\. ).+)*)/].map(({ source }) => '^' + source).join('|'), 'gm');
@@ -11,7 +11,8 @@ function grid(text, inline) {
   return table('', head.map((title) => ({ title: title.replace(/[*`]/g, '') })), rows.map((cells) => cells.map((cell) => cell && inline(cell))));
 }
 
-// The nodes of a text. link(address, node) makes a link. Headings have the ids at-TITLE, with TITLE as in GitHub's anchors.
+// Returns the nodes of a text. link(address, node) makes a link. Headings have the ids at-TITLE, with TITLE as in
+// GitHub's anchors.
 export function markdown(text, link) {
   const inline = (one) => rich(one.trim().replace(/\n */g, ' '), link);
   return [...text.matchAll(BLOCK)].map(({ groups: { language, lines, level, title, table: cells, items, summary, inner, text: plain } }) => {

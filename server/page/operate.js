@@ -1,18 +1,18 @@
-// Operate: how the server is, every two seconds while the view is shown, the tab is visible and nobody pauses it. Rates
-// are differences of counters between two readings of /metrics.
+// The view Operate: shows the server's state every two seconds while the view is open, the tab is visible and the user
+// has not paused it. Rates are differences of counters between two readings of /metrics.
 import { $, byteText, call, callJson, chart, colour, make, number, problemBox, remember, table } from './base.js';
 
-const SILENT_MS = 5000; // a server that takes longer does not answer
+const SILENT_MS = 5000; // a server that takes longer counts as silent
 const own = ['/metrics', '/readyz', '/v1/devices'];
-// The members of a point, and which of them each chart draws.
+// The members of a point with their titles, and the members that each chart draws.
 const titles = { rate: 'requests/s', p50: 'p50, ms', p99: 'p99, ms', queue: 'products waiting' };
 const charts = { rate: ['rate'], latency: ['p50', 'p99'], queue: ['queue'] };
 let section, timer, polling, paused, withOwn;
-let refused; // the key that the server did not take; null if the tab had none
-let readings = []; // of the last minute, and the one before
-let points = []; // of the charts: five minutes
+let refused; // the key that the server refused; null if the tab had none
+let readings = []; // readings of the last minute, and the reading before
+let points = []; // points of the charts, for five minutes
 
-// Prometheus' text: its time, its series with their labels as members, and the value of each id.
+// Parses Prometheus' text: the time, the series with their labels as members, and each value by its id.
 function read(text) {
   const series = [], values = {};
   for (const [, id, name, labels = '', value] of text.matchAll(/^((\w+)(?:\{(.*)\})?) (\S+)$/gm)) {
@@ -23,7 +23,8 @@ function read(text) {
   return { now: performance.now(), series, values, start: values.process_start_time_seconds };
 }
 
-// A metric's series in the latest reading that have these labels; `grown` is by how much since the reading `before`.
+// The series of a metric in the latest reading that have these labels. `grown` is the increase since the reading
+// `before`.
 const select = (name, labels = {}, before = readings[0]) => readings.at(-1).series
   .filter((one) => one.name === 'matmuld_' + name && Object.keys(labels).every((label) => one[label] === labels[label])
     && (withOwn || !own.includes(one.route)))
@@ -33,9 +34,10 @@ const total = (name, labels) => sum(select(name, labels));
 const rate = (series, before = readings[0]) =>
   (before === readings.at(-1) ? null : sum(series, 'grown') / (readings.at(-1).now - before.now) * 1000);
 
-// As Prometheus' histogram_quantile, in ms, of the buckets' growth. Of the first and last bucket only a bound is known.
+// A quantile in ms from the growth of the buckets, as by Prometheus' histogram_quantile. In the first and the last
+// bucket only a bound is known.
 function quantile(q, buckets) {
-  const counts = new Map(); // by bound, which rises in the text
+  const counts = new Map(); // by bound; the bounds rise in the text
   for (const { le, grown } of buckets) counts.set(le, (counts.get(le) ?? 0) + grown);
   const steps = [...counts].map(([le, count]) => [Number(le.replace('+Inf', 'Infinity')) * 1000, count]);
   const rank = q * steps.at(-1)?.[1];
@@ -47,7 +49,7 @@ function quantile(q, buckets) {
   return { text: index ? number(ms) : '≤ ' + number(bound), ms };
 }
 
-// Shows a table in the place of an older one, whose box keeps its focus and how far it is scrolled. "#": a number.
+// Shows a table in place of an older one, whose box keeps its focus and scroll position. "#" marks a column of numbers.
 function place(name, caption, columns, rows) {
   const heads = columns.map((title) => ({ title: title.replace('#', ''), number: title[0] === '#' }));
   const fresh = table(caption, heads, rows), host = $('.' + name, section);
@@ -101,7 +103,7 @@ function show() {
 
 function draw(before) {
   const { now } = readings.at(-1), buckets = select('request_duration_seconds_bucket');
-  if (now - points.at(-1)?.now > 10000) points.push({ now: now - 1 }); // nothing is known of the time between
+  if (now - points.at(-1)?.now > 10000) points.push({ now: now - 1 }); // breaks the lines, because nothing is known of that time
   points.push({ now, time: new Date().toLocaleTimeString(), queue: total('queue_jobs'),
     rate: rate(select('http_requests_total', {}, before), before),
     p50: quantile(.5, buckets).ms, p99: quantile(.99, buckets).ms });
@@ -120,24 +122,25 @@ function draw(before) {
   }
 }
 
-// What has not changed stays: a screen reader would say it again.
+// Leaves unchanged content alone, because a screen reader would read it again.
 function put(host, node) {
   if (host.textContent !== node.textContent) host.replaceChildren(node);
 }
 
-// Takes a reading, unless it is not to; /metrics last, so that it counts no request of this page as under way.
+// Takes a reading, unless the tab is hidden, the user has paused, or the server has refused the key. Reads /metrics
+// last, so no request of this page counts as under way.
 async function poll(quiet = true) {
   const key = sessionStorage.getItem('matmuld-key'), hint = $('.hint', section);
   if (polling) return;
   polling = true;
   if (!document.hidden && !(quiet && (paused || refused === key))) try {
-    // Someone who enters a key may take longer.
+    // A user who enters a key may take longer.
     const options = () => ({ quiet, signal: quiet ? AbortSignal.timeout(SILENT_MS) : null });
     const ready = await call('readyz', options()).then(() => 'Ready', (error) => 'Not ready: ' + error.message);
     put($('[role=status]', section), new Text(paused ? 'Paused' : ready));
     const { devices } = await callJson('v1/devices', undefined, options());
     const reading = { devices, ...read(await (await call('metrics', options())).text()) };
-    if (readings.at(-1)?.start !== reading.start) readings = []; // restarted: its counters begin at 0
+    if (readings.at(-1)?.start !== reading.start) readings = []; // the server was restarted: its counters begin at 0
     const before = readings.at(-1);
     readings.push(reading);
     while (readings[1]?.now <= reading.now - 60000) readings.shift();
@@ -170,7 +173,7 @@ export function open(shown, parameters) {
     open(section, new URLSearchParams(location.hash.split('?')[1]));
   };
   document.onvisibilitychange = () => section.hidden || poll();
-  if (withOwn !== parameters.has('own')) points = []; // they counted otherwise
+  if (withOwn !== parameters.has('own')) points = []; // older points counted other requests
   box.checked = withOwn = parameters.has('own');
   if (readings.length) show();
   poll();

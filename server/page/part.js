@@ -3,7 +3,7 @@ import { $, callJson, chart, code, colour, elapsed, make, number, problemBox, ta
 
 let known;
 
-// The variants that the server lists, loaded once. Null after a failure: the section then says why, with a button for
+// Loads the server's variants, once. Returns null after a failure; the section then shows the reason and a button for
 // again(). quiet: no dialog asks for the key.
 export async function variantList(section, quiet, again) {
   const hint = $('.hint', section);
@@ -23,9 +23,9 @@ export function options(select, values) {
   select.append(...[...new Set(values)].map((value) => make('option', {}, value)));
 }
 
-// Lets a form ask the server: when its button is pressed, or without a button by show(). work(post, signal) does it,
-// where post(body, what, place) sends a benchmark, and returns what to say. While a benchmark runs, `what` is said, if it is
-// given: behind the form, or behind another place. A new request ends the one before it.
+// Lets a form ask the server when its button is pressed or, without a button, when show() is called. work(post, signal)
+// does this and returns the text to show. post(body, what, place) sends a benchmark. While it runs, `what` is shown
+// after the form or after `place`. A new request cancels the one before.
 export function asker(form, work) {
   const button = $('button', form);
   const said = make('p', { role: 'status' });
@@ -36,7 +36,7 @@ export function asker(form, work) {
     now = new AbortController();
     const { signal } = now;
     try {
-      if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // the user types on
+      if (!button) await new Promise((resolve) => setTimeout(resolve, 40)); // waits while the user types
       signal.throwIfAborted();
       said.textContent = await work((body, what, place = form) => {
         if (place.nextSibling !== said) place.after(said);
@@ -65,7 +65,7 @@ export function text(value) {
   return value && value < 1e-3 ? value.toExponential(2) : number(value, Number.isInteger(value) ? 15 : 4);
 }
 
-// A source with a number before each line. classOf(line) is a class of a line to mark, or null.
+// Shows a source with line numbers. classOf(line) is the class of a line to mark, or null.
 export function listing(source, classOf = () => null) {
   const shown = code('');
   shown.className = 'listing';
@@ -74,7 +74,7 @@ export function listing(source, classOf = () => null) {
   return shown;
 }
 
-// columns: members of the rows, or [title, read(row)]. Those that no row has are left out.
+// columns: names of members of the rows, or [title, read(row)]. Columns without any value are left out.
 export function figures(part, caption, rows, ...columns) {
   const shown = columns.map((column) => [column].flat()).map(([title, read = (row) => row[title] ?? null]) =>
     ({ title: text(title), cells: rows.map((row) => read(row) ?? null) }))
@@ -84,7 +84,7 @@ export function figures(part, caption, rows, ...columns) {
     rows.map((_, row) => shown.map(({ cells: { [row]: cell } }) => (typeof cell === 'string' ? cell : text(cell))))));
 }
 
-// Draws datasets of Chart.js, each in its colour. axis: options of both axes.
+// Draws datasets by Chart.js, each in its colour. axis: options of both axes.
 export function plot(part, type, labels, sets, x, y, { axis, ...more } = {}) {
   const titled = (title) => ({ title: { display: true, text: title }, ...axis });
   chart($('.drawn', part), `${y} by ${x}`, () => ({ type, data: { labels, datasets: sets.map((set, index) => {

@@ -1,20 +1,21 @@
-// Try: two operands, their product, where its time went, and the same request by curl and in Python. The form is the
-// state: its fields are named like the API's parameters. Elements stay texts: JavaScript would round 64-bit integers.
+// The view Try: two operands, their product, where its time went, and the request for curl and Python. The form is the
+// state: its fields have the names of the API's parameters. Elements stay texts, because JavaScript would round 64-bit
+// integers.
 import { $, call, callJson, copied, copy, curl, elapsed, make, problemBox, quote, remember, table } from './base.js';
 
 const SHOWN = 16; // the most rows and columns of a matrix on the page
-const TEXT_MAX = 4000; // characters of typed matrices that a link and a line may hold
+const TEXT_MAX = 4000; // most characters of typed matrices in a link or a line of code
 const HERE = new URL('v1/matmul', document.baseURI).href;
 
-let form, variants = [], stored = []; // what the server lists, once it has come
-let running, whole, timed; // the last request's AbortController, the request for all of C, the browser's times
+let form, variants = [], stored = []; // what the server lists, once loaded
+let running, whole, timed; // AbortController of the last request; the request for all of C; the browser's times
 const both = [{ name: 'a', example: '1,2;3,4' }, { name: 'b', example: '5,6;7,8' }]; // the operands
 
 const part = (name) => $('#try-' + name);
 const field = (name) => form.elements.namedItem(name);
 const say = (...texts) => part('note').replaceChildren(...texts);
 
-// from(x): '' if typed, '@NAME' if a file, else as the API has it.
+// The source of an operand: '' if typed, '@NAME' if a file, otherwise as in the API.
 const from = (x) => x.from.value;
 const isFile = (x) => from(x)[0] === '@';
 const isMade = (x) => !isFile(x) && from(x).endsWith(')');
@@ -52,13 +53,12 @@ export function close() {
   running?.abort();
 }
 
-// Keeps the state in the address.
 function keep() {
   const matrices = typed().map((x) => [x.name, isLong() ? '?' : x.cells.join(';')]);
   remember('try', Object.fromEntries([...matrices, ...new FormData(form)]));
 }
 
-// The dimensions of op(X), as far as they are known.
+// The dimensions of op(X), if they are known.
 function shapeOf(x) {
   if (isMade(x)) return [field('m').value, field('n').value];
   const shape = from(x) ? known(x).shape || [] : [x.cells.length, x.cells[0].length];
@@ -71,7 +71,7 @@ function parameters(all) {
   const [a, b] = both.map(shapeOf);
   if (all) return list;
   if (a[2] || b[2]) return [...list, ['reply', 'none']];
-  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has columns alone
+  if (a[1] && a[0] > SHOWN) list.push([b.length === 1 ? 'cols' : 'rows', '0:' + SHOWN]); // a vector has only columns
   if (b[1] > SHOWN) list.push(['cols', '0:' + SHOWN]);
   return list;
 }
@@ -95,7 +95,7 @@ function body(list) {
   return { type: 'application/json', body: `{${members.join(', ')}}` };
 }
 
-// quiet: at opening no dialog asks for a key.
+// If `quiet`, no dialog asks for a key, because the page has just been opened.
 async function multiply(quiet) {
   running?.abort();
   const { signal } = running = new AbortController();
@@ -127,12 +127,12 @@ async function multiply(quiet) {
   if (!variants.length) loadLists();
 }
 
-// JSON, with its numbers as texts.
+// Parses JSON, with its numbers as texts.
 function exact(text) {
   return JSON.parse(text.replace(/"(\\.|[^"\\])*"|-?\d[\d.eE+-]*/g, (one) => one[0] === '"' ? one : `"${one}"`));
 }
 
-// Shows an error, and marks the field that it names; or takes both away.
+// Shows an error and marks the field that it names. Without an error, removes both.
 function showProblem(error) {
   $('.bad', form)?.classList.remove('bad');
   part('problem').replaceChildren(...error ? [problemBox(error)] : []);
@@ -155,7 +155,7 @@ async function takeFile(x, file) {
   Object.assign(x, { file, shape: null, dtype: '', delimiter: '' });
   if (/\.csv$/i.test(file.name)) {
     const lines = (await file.text()).trimEnd().split('\n');
-    if (x.file !== file) return; // another one was chosen meanwhile
+    if (x.file !== file) return; // another file was chosen meanwhile
     x.delimiter = lines[0].includes(';') ? ';' : ',';
     x.shape = [lines.length, lines[0].split(x.delimiter).length];
   } else {
@@ -181,7 +181,7 @@ function build(section) {
     x.transpose = $('[value=true]', x.panel);
     x.transpose.name = 'transpose_' + x.name;
   }
-  new PerformanceObserver((list) => { // the browser's own list is full at some point
+  new PerformanceObserver((list) => { // the browser's own list of entries may be full
     timed = list.getEntriesByName(HERE).filter((one) => one.responseStatus !== 401).at(-1) || timed;
   }).observe({ type: 'resource' });
   const operandAt = (element) => both.find((x) => x.panel.contains(element));
@@ -238,7 +238,7 @@ function build(section) {
   };
 }
 
-// Arrow keys and Enter move between cells; to the sides only if the cursor is at that end, or all is selected.
+// Arrow keys and Enter move between cells. Left and right do so only at this end of the text, or if all is selected.
 function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   const { selectionStart, selectionEnd, value, dataset: { at } } = target;
   if (!at || ctrlKey || metaKey || shiftKey) return;
@@ -250,7 +250,7 @@ function move({ key, target, ctrlKey, metaKey, shiftKey }) {
   return false;
 }
 
-// Rows of equal length, of which the first are drawn.
+// Makes all rows equally long, and draws the first rows.
 function setCells(x, rows) {
   const length = Math.max(...rows.map((row) => row.length)), name = x.name.toUpperCase();
   x.cells = rows.map((row) => [...row, ...Array(length - row.length).fill('')]);
@@ -271,7 +271,7 @@ function changed() {
   say('Changed: press Multiply.');
 }
 
-// Offers what goes with the choices that are made.
+// Shows the fields and choices that fit the choices already made.
 function update() {
   const show = (name, shown) => { field(name).parentNode.hidden = field(name).disabled = !shown; };
   for (const x of both) {
@@ -288,7 +288,7 @@ function update() {
   show('k', a && b);
   show('n', b);
   const backends = [...new Set(variants.map((row) => row.backend))], dtype = field('dtype').value;
-  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // as the server's `auto`
+  const backend = field('backend').value || (backends.includes('cuda') ? 'cuda' : 'cpu'); // like the server's `auto`
   const rows = variants.filter((row) => row.backend === backend && (!dtype || row.dtypes.includes(dtype)));
   const chosen = rows.find((row) => row.name === (field('variant').value || 'auto'));
   fill('dtype', new Set(variants.flatMap((row) => row.dtypes)));
@@ -300,7 +300,8 @@ function update() {
   drawCode();
 }
 
-// Choices, `auto` first. What is chosen stays, even if it is not listed: a link may come from another server.
+// Lists choices, `auto` first. The chosen value stays even if it is not listed, because a link may come from another
+// server.
 function fill(name, values) {
   const select = field(name), { value } = select;
   select.replaceChildren(new Option('auto', ''));
@@ -335,7 +336,8 @@ function drawProduct(reply, a, b) {
   part('out').hidden = false;
 }
 
-// Two clocks: the server's time is drawn in the middle of the browser's wait for the first byte.
+// Browser and server have different clocks, so the server's time is drawn in the middle of the browser's wait for the
+// first byte.
 function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0, responseEnd = 0 }, { batched }) {
   if (!header) return part('times').replaceChildren('The reply has no Server-Timing: a proxy may have removed it.');
   const pairs = [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, +ms]);
@@ -363,12 +365,12 @@ function drawTimes(header, { startTime = 0, requestStart = 0, responseStart = 0,
     })));
 }
 
-// The same request for a shell and for Python.
+// Shows this request for a shell and for Python.
 function drawCode() {
   const key = sessionStorage.getItem('matmuld-key'), list = parameters();
   const lines = [];
   const add = (option, text) => lines.push(option + ' ' + quote(text));
-  const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // curl opens files for others that begin with @ or <
+  const quoted = (text) => `"${text.replace(/["\\]/g, '\\$&')}"`; // in quotes, because curl opens a file if a value begins with @ or <
   if (isForm()) {
     add('-H', 'Accept: application/json');
     for (const x of both.filter(isFile)) add('-F', `${x.name}=@${quoted(from(x).slice(1))}`);
@@ -381,8 +383,8 @@ function drawCode() {
       copied(curl(HERE, ...lines), 'curl'), copied(python(list, key), 'Python')]);
 }
 
-// The client sends arrays, or names stored matrices. What the server makes takes a plain request. A string of JSON is
-// one of Python too: no link can put code into these lines.
+// The Python client sends arrays, or names stored matrices. For matrices that the server makes, the code sends a plain
+// request. Strings of JSON are also strings of Python, so no link can put code into these lines.
 function python(list, key) {
   const secret = 'os.environ["MATMULD_API_KEY"]', os = key ? 'os, ' : '';
   if (list.some(([name, value]) => name.endsWith('_from') && value.endsWith(')'))) {

@@ -47,7 +47,7 @@ if command -v python3 >/dev/null; then
         fail "docs/ladder.svg is not what docs/ladder.py draws"
     python3 tests/build/links.py ./*.md docs/*.md docs/lessons/*.md clients/python/README.md || fail "^ links that lead nowhere"
 else
-    echo "no Python is here: neither the picture nor the links are looked at"
+    echo "Python is not installed: pictures and links are not checked"
 fi
 
 if grep -nE '(^|[|(] *)curl ' README.md docs/*.md docs/lessons/*.md | grep -v -e '-sS --fail-with-body'; then

@@ -28,7 +28,7 @@ refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] 
 
 asking=$(grep -rl --include='*.[ch]' --include='*.cu' --include='*.cuh' MATMULD_WITH_CUDA gpu api server || :)
 if [ "$(printf '%s\n' "$asking" | wc -w)" -ne 1 ]; then
-    echo "exactly one file asks whether CUDA is built in; got: ${asking:-none}"
+    echo "exactly one file may use MATMULD_WITH_CUDA; got: ${asking:-none}"
     failed=$((failed + 1))
 fi
 
@@ -41,7 +41,7 @@ fi
 
 shapeless=$(find gpu api server bench tests \( -name common -o -name utils -o -name 'common.*' -o -name 'utils.*' \))
 if [ -n "$shapeless" ]; then
-    echo "a name should say what is in it: $shapeless"
+    echo "names that say nothing: $shapeless"
     failed=$((failed + 1))
 fi
 

@@ -48,11 +48,9 @@ print_rows() {
 write() {
     print_rows "$1" "$2"
     cat >"$table" <<END
-/* What ptxas of nvcc $3 reported of the kernels of the CUDA variants, each for its smallest product
- * without transposes. \`cmake --build --preset dev --target compiled\` writes this file; do not change it by
- * hand. The test build/ptxas_table checks it. Columns, by struct mm_compiled (gpu/plan/variant.h): variant,
- * compute capability, tile, type, bytes of spill stores and loads, {threads, registers, bytes of static and
- * dynamic shared memory, bytes of local memory, 0}. */
+/* Registers and memory of the CUDA kernels, as reported by ptxas of nvcc $3 for the smallest product
+ * without transposes. Written by \`cmake --build --preset dev --target compiled\` and checked by the test
+ * build/ptxas_table, so do not edit it. Each row is a struct mm_compiled (gpu/plan/variant.h). */
 #pragma once
 
 /* clang-format off */

@@ -76,6 +76,7 @@ REQUESTS = [Request(*row) for row in [
     ("matmul", "json_by_crew", "POST /v1/matmul", JSON, ones(67600, 1, 1), 200, "[[1]"),
     ("matmul", "json_escapes", "POST /v1/matmul", JSON, ESCAPES, 200, "NaN"),
     ("matmul", "json_options", "POST /v1/matmul", JSON, OPTIONS, 200, "[[19"),
+    ("matmul", "json_sums", "POST /v1/matmul", JSON, TWO_BY_TWO[:-1] + ',"c":[[1,2],[3,4]],"bias":[5,6],"result_dtype":"float16"}', 200, "[[25"),
     ("matmul", "json_verify", "POST /v1/matmul?verify=1", JSON, TWO_BY_TWO, 200, '"residual"'),
     ("matmul", "untyped", "POST /v1/matmul", "", TWO_BY_TWO, 200, "[[19"),
     ("matmul", "raw", "POST /v1/matmul?m=2&k=2&n=2", RAW, bytes(32), 200, ""),

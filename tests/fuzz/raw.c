@@ -49,8 +49,7 @@ static void require_shapes(const struct mm_call *call) {
     const uint64_t *numbers = operands->dimensions;
     if (!mm_parameter_is_set(&operands->parameters, &numbers[MM_DIMENSION_M])) {
         REQUIRE(mm_parameter_is_set(&operands->parameters, &a->shape));
-        REQUIRE(operands->kind->op == MM_TRANSPOSE ||
-                mm_parameter_is_set(&operands->parameters, &b->shape));
+        REQUIRE(operands->kind->op == MM_TRANSPOSE || mm_parameter_is_set(&operands->parameters, &b->shape));
         return;
     }
     if (operands->kind->op == MM_TRANSPOSE) {

@@ -5,7 +5,7 @@
 
 # open_idle: opens a connection and sends nothing for half a minute. Sets $idle to the process.
 open_idle() {
-    await 30 has_connections $idle_count || fail "a connection that has ended counts"
+    await 30 has_connections $idle_count || fail "an ended connection still counts"
     "$TALK" 127.0.0.1 "${url##*:}" 1 </dev/null >"$scratch/idle" 2>&1 &
     idle=$!
     idle_count=$((idle_count + 1))
@@ -39,10 +39,10 @@ open_idle
 first=$idle
 expect_answer "a second connection" 200
 open_idle
-expect_answer "a third one" 000
-expect_answer "one from another address" 200 --interface 127.0.0.2
+expect_answer "a third connection" 000
+expect_answer "a connection from another address" 200 --interface 127.0.0.2
 kill "$first"
-expect_answer "once one has ended" 200
+expect_answer "after a connection has ended" 200
 kill "$idle"
 at_most "connections closed, below 0" -1 "-$(metric 'connections_closed_total{reason="address"}')"
 stop

@@ -175,15 +175,15 @@ start_held --backend cpu
 : >"$scratch/hold.benchmark"
 post_benchmark 1000 naive naive
 refuses 429 busy none - '{"m": 1, "k": 1, "n": 1}'
-expect "a second one" 429 Retry-After: '[1-9]*'
+expect "a second benchmark" 429 Retry-After: '[1-9]*'
 same "beside a benchmark: a product" 200 "$(status_of -d @"$scratch/queued" "$url/v1/matmul?backend=cpu")"
-at_most "its memory is counted in the budget: bytes at least" "$(metric 'staging_bytes{state="used"}')" $((2 * 12 * 1000 * 1000))
-is_benchmarking || fail "it does not go on"
+at_most "bytes of the benchmark that count in the budget, at least" "$(metric 'staging_bytes{state="used"}')" $((2 * 12 * 1000 * 1000))
+is_benchmarking || fail "the benchmark does not continue"
 kill -KILL "$benchmark"
-await 60 is_free || fail "it holds the device"
-await 60 has_free_budget || fail "it holds memory"
+await 60 is_free || fail "the abandoned benchmark still uses the device"
+await 60 has_free_budget || fail "the abandoned benchmark still uses memory"
 refuses 504 timeout none - "$(square 1000 '["naive", "naive"]' 1000 | sed 's/}$/, "timeout_ms": 300}/')"
-await 60 is_free || fail "what was late holds the device"
+await 60 is_free || fail "the late benchmark still uses the device"
 
 # After two seconds the benchmark ends and returns the runs that it measured.
 post "$(square 64 '["naive"]' 1000)"
@@ -269,9 +269,9 @@ start --backend cpu --memory-budget 1118481 --store-memory 512KiB
 ask '/v1/matrices/a?m=400&n=200' -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/matrix"
 expect "a matrix of 320000 bytes" 201
 refuses 413 too_large none 1048576 '{"a": {"from": "a"}, "n": 170, "variants": ["naive"], "repeats": 1}'
-expect "what is given over the budget" 413 detail " $((2 * 4 * (400 * 200 + 200 * 170) + 4 * 400 * 170 + 8 * (4 * 170 + 5 * 601 + 200) + 262144 / 680 * 680)) bytes"
+expect "operands above the memory budget" 413 detail " $((2 * 4 * (400 * 200 + 200 * 170) + 4 * 400 * 170 + 8 * (4 * 170 + 5 * 601 + 200) + 262144 / 680 * 680)) bytes"
 post '{"a": {"from": "a"}, "n": 10, "variants": ["naive"], "repeats": 1}'
-expect "what is given within the budget" 200 '.rows[0].max_error < 1' true
+expect "operands within the memory budget" 200 '.rows[0].max_error < 1' true
 stop
 
 start --backend cpu --no-benchmark
@@ -308,13 +308,13 @@ expect "two backends" 200 \
     '[.rows[].max_error | if type == "number" then . < 1 else . end | tostring] | join(" ")' 'true true null true null Infinity false true' \
     '[.rows[].relative_error | if type == "number" then . < 1e-6 else . end | tostring] | join(" ")' \
     'true true null true null Infinity false true' '.device | startswith("Faulty, ")' true \
-    '.rows[2] | [.kernel_ms, .gflops, .of_blas, .global_loads, .repeats, .error.detail]' '[null,null,null,null,0,"the launch failed as told"]' \
+    '.rows[2] | [.kernel_ms, .gflops, .of_blas, .global_loads, .repeats, .error.detail]' '[null,null,null,null,0,"simulated launch failure"]' \
     '.rows[0, 7] | [.global_loads, .global_load_sectors, .global_store_sectors, .shared_load_passes, .bank_conflict_passes, .arithmetic_intensity]' \
     '[5,9,300,null,null,0.546117] [5,9,300,null,null,0.546117]' \
     '.rows[1, 2] | [has("global_load_sectors"), .global_load_sectors, .arithmetic_intensity]' '[false,null,null] [true,null,null]' \
     '[.rows[6].tile, .rows[6].global_loads]' '[8,null]' '[.rows[0, 7] | .tile, .ran]' '[null,null,null,"naive"]'
 post "$mixed" -H 'Accept: text/plain'
-for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: the launch failed as told' 'forgets_corner *  inf *  inf  ' \
+for line in ' on Faulty, ' 'tiled/8 ' 'auto (naive) ' 'fails *  internal: simulated launch failure' 'forgets_corner *  inf *  inf  ' \
     'predicted memory traffic*FLOP/byte*naive *cuda * 9 * 300 * - * - * - * 0.546' 'FLOP/byte*auto (naive)'; do
     like "a table of two backends" "*$line*" "$(cat "$scratch/got")"
 done

@@ -120,7 +120,7 @@ same "four bytes more: bytes that were sent" 0 "$uploaded"
 post_file empty 'a_shape=128,128&b_shape=130772797,4933,883,23,128,0' 'Accept: application/json'
 expect "a text of almost 2^64 bytes" 413 code too_large .limit 3932160
 post_file outer 'm=450&k=1&n=450' 'Accept: application/json' 'Transfer-Encoding: chunked'
-expect "a text, before its chunked body" 413 code too_large .limit 3932160 .got 4256528
+expect "a text, refused before its chunked body" 413 code too_large .limit 3932160 .got 4256528
 # Checking integers needs 256 + 8 bytes for each k, together 4326144 bytes.
 post_file integers 'm=1&k=16384&n=1&dtype=int8&verify=true'
 expect "a check of integers" 413 code too_large .field verify .limit 3932160 .got $((4326144 + 2 * 16384 + 4)) \
@@ -138,7 +138,7 @@ dawdle --bodies 2 --shape 1x262143x1 --every-ms 600000
 reach "$used" $((1048576 + 2 * 2097148))
 for header in 'X-A: b' 'Transfer-Encoding: chunked' 'Expect: 100-continue'; do
     post_file row 'm=1&k=10000&n=1' "$header"
-    expect "80 kB beside claims, $header" 200
+    expect "80 kB beside uploads with reserved memory, $header" 200
 done
 leave "$dawdles" "$dawdle"
 reach "$used" 0
@@ -146,7 +146,7 @@ reach "$used" 0
 dawdle --bodies 256 --claim 65536 --every-ms 1000
 reach "$used" 16777216
 post_file huge 'm=1&k=1572864&n=1'
-expect "12 MiB beside small claims" 200
+expect "12 MiB beside slow small uploads" 200
 leave "$dawdle"
 reach "$used" 0 && stop
 
@@ -160,14 +160,14 @@ send_file chunked row 'm=1&k=10000&n=1' -H 'Transfer-Encoding: chunked'
 reach "$used" $((3932160 + 65536))
 for header in 'X-A: b' 'Transfer-Encoding: chunked' 'Expect: 100-continue'; do
     post_file small 'm=1&k=5000&n=1' "$header"
-    expect "40 kB beside them, $header" 200
+    expect "40 kB beside waiting uploads, $header" 200
     post_file few '' "$json" "$header"
-    expect "some JSON beside them, $header" 200
+    expect "JSON beside waiting uploads, $header" 200
 done
 reach "$open" 3
-same "the head before the first step" '' "$(cat "$scratch/expecting.head")"
+same "the reply before memory is free" '' "$(cat "$scratch/expecting.head")"
 answered expecting chunked first
-like "the head after it" 'HTTP/1.1 100 *' "$(cat "$scratch/expecting.head")"
+like "the reply after memory is free" 'HTTP/1.1 100 *' "$(cat "$scratch/expecting.head")"
 
 # A text that already has memory gets free memory before two earlier requests that have none.
 hold first cpu 1 446000 1
@@ -185,7 +185,7 @@ leave "$leaver"
 reach "$used" $((bytes - 65536))
 reach "$open" 5
 leave "$second"
-received some "a text that held memory" 200
+received some "a text that had reserved memory" 200
 post_file small 'm=1&k=5000&n=1'
 expect "40 kB beside requests that wait" 200
 reach "$open" 3
@@ -195,7 +195,7 @@ reach "$used" 0
 # A text that finds no memory for its elements is decoded later. A deadline ends the wait.
 hold first cpu 1 446000 1
 send many -H "$json" -H 'Accept: application/octet-stream' --data-binary "@$scratch/many" "$url/v1/matmul"
-await 60 is_taken_beyond $((3568003 + many_bytes)) || fail "the text did not come"
+await 60 is_taken_beyond $((3568003 + many_bytes)) || fail "the text did not arrive"
 send files -H 'Accept: application/octet-stream' -F "a=@$scratch/many.csv" -F "b=@$scratch/many.csv" -F transpose_b=true \
     "$url/v1/matmul"
 reach "$open" 3
@@ -217,7 +217,7 @@ reach "$used" 0
 for framing in 'Content-Length: 3100000' 'Transfer-Encoding: chunked'; do
     begun_ms=$(now_ms)
     stall 387500 "$framing" 3000000
-    await 60 is_taken_beyond 2999999 || fail "the upload did not come"
+    await 60 is_taken_beyond 2999999 || fail "the upload did not arrive"
     case $framing in *chunked) sleep 2.5 && reach "$open" 1 ;; esac
     post_file large 'm=1&k=131071&n=1'
     took_ms=$(($(now_ms) - begun_ms))
@@ -234,7 +234,7 @@ ask '/v1/matrices/square?m=256&n=256' -X PUT -H "$raw" -H Expect: --data-binary 
 curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s' $(seq 125))[100-999]?m=1&n=1"
 reach "$used" $((stored = 262144 + 900 * 4))
 ask '/v1/matmul?m=970&k=1&n=970&a_from=identity()&b_from=identity()&reply=none' -X POST
-expect "a result that has no room beside them" 429 code busy detail "stored matrices use $stored"
+expect "a result too large beside stored matrices" 429 code busy detail "stored matrices use $stored"
 hold first cpu 1 450000 1
 send list "$url/v1/matrices"
 send text -H 'Accept: text/csv' "$url/v1/matrices/square"
@@ -256,7 +256,7 @@ ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "
 dawdle --bodies 4 --claim 65536 --every-ms 1000
 reach "$used" $((3900000 + 262144))
 post_file small 'm=1&k=5000&n=1'
-expect "40 kB beside a full store, for which claims have to end" 200
+expect "40 kB beside a full store, after slow uploads end" 200
 leave "$dawdle"
 reach "$used" 3900000 && stop
 
@@ -275,7 +275,7 @@ for row in "twice $many_bytes" 'once 0'; do
     at_most "milliseconds at which a request that waits ${row% *} ends, at least" "$ms" 3000
     at_most "milliseconds at which a request that waits ${row% *} ends" 4000 "$ms"
 done
-like "the head without a first step" 'HTTP/1.1 429*' "$(cat "$scratch/once.head")"
+like "the reply to an upload that got no memory" 'HTTP/1.1 429*' "$(cat "$scratch/once.head")"
 reach "$used" $((3608004 + 65536))
 leave "$dawdle" "$stalled"
 answered first
@@ -312,8 +312,8 @@ ask /v1/matrices/operand -X DELETE
 reach "$used" $((4194304 + 7840000 + 8386816))
 head -c 14000 /dev/zero >"$scratch/outer"
 post_file outer 'm=1750&k=1&n=1750&variant=naive'
-expect "a result for which two replies have to end" 200
-same "replies that ended" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+expect "a result that needs the memory of two replies" 200
+same "connections of slow readers that were closed" 2 "$(metric 'connections_closed_total{reason="slow_reader"}')"
 reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop

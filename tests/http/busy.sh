@@ -33,6 +33,6 @@ same "a long wait: Retry-After is about as long" yes \
     "$(jq -r --argjson after "$(header Retry-After "$scratch/head")" '(.detail | capture("will take (?<s>[0-9.]+) s").s |
         tonumber) as $told | if ($after - $told | fabs) <= 1 then "yes" else "\($after) s, and \(.detail)" end' "$scratch/got")"
 release
-finish_slow runs "the one before" 200
+finish_slow runs "the product before" 200
 stop
 finish

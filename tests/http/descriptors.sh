@@ -58,7 +58,7 @@ for round in $(seq 10); do
 done
 wait $flood
 # Some of the 100 requests may fail, because a connection that pauses may be the one that was idle longest.
-at_most "of the hundred of those who were there before, at least 90: refused" -90 "-$(sed -n 's/^requests=100 ok=\([0-9]*\) .*/\1/p' "$scratch/before")"
+at_most "at least 90 of 100 requests on older connections succeed" -90 "-$(sed -n 's/^requests=100 ok=\([0-9]*\) .*/\1/p' "$scratch/before")"
 at_most "connections evicted, at least" "$(metric 'connections_closed_total{reason="evicted"}')" 300
 at_most "idle connections, at least" "$(metric 'connections{state="idle"}')" 600
 same "active connections" 1 "$(metric 'connections{state="active"}')"
@@ -72,14 +72,14 @@ limited 32
 start --backend cpu --threads 2 --receive-timeout-ms 600000
 dawdle many --heads 100 --every-ms 400
 await 60 has_logged 'none is idle: new ones wait' || fail "the log does not say that new ones wait"
-await 60 grep -qsx ready "$scratch/many" || fail "the others do not hold on"
+await 60 grep -qsx ready "$scratch/many" || fail "the clients do not keep their connections"
 from=$(cpu_ms)
 sleep 1
 at_most "milliseconds of a processor's time in a second" 200 $(($(cpu_ms) - from))
 at_most "descriptors" 32 "$(descriptors)"
-same "one more client" 000 "$(status_of --max-time 0.5 "$url/healthz")"
+same "one client more than the limit" 000 "$(status_of --max-time 0.5 "$url/healthz")"
 leave
-await 30 is_served || fail "after the others have left nobody is served"
+await 30 is_served || fail "no client is served after the others have left"
 stop
 
 limited 12

@@ -28,7 +28,7 @@ for signal in TERM INT; do
     same "SIG$signal: /healthz" 200 "$(status_of "$url/healthz")"
     ask /v1/matmul -d '{"a":[[2]],"b":[[3]]}'
     expect "SIG$signal: a new job" 503 code stopping Retry-After: '[1-9]*'
-    same "SIG$signal: a bad query is judged before" 400 "$(status_of -d '{}' "$url/v1/matmul?colour=red")"
+    same "SIG$signal: an invalid query is still reported" 400 "$(status_of -d '{}' "$url/v1/matmul?colour=red")"
     release
     for job in runs waits; do
         finish_slow $job "SIG$signal: the job that $job" 200
@@ -104,7 +104,7 @@ start_held --backend cpu --cpu-jobs 1
 load
 drain "two signals"
 kill -TERM "$server"
-await 60 has_ended || fail "two signals: it does not end"
+await 60 has_ended || fail "two signals: the server does not end"
 server=
 for job in runs waits; do
     finish_slow $job "two signals: the job that $job has no reply" 000

@@ -166,6 +166,11 @@ def check_sources(server, random):
     assert np.array_equal(server.product(query, a.tobytes() + b.tobytes(), RAW), (a @ b + c) + bias)
     members = {"a": a.tolist(), "b": b.tolist(), "c": {"from": "identity()"}, "beta": 2}
     assert np.array_equal(server.product({}, json.dumps(members)), a @ b + 2 * np.eye(3, 4, dtype="float32"))
+    # A vector that the result is counts as its row or column, whose first element is 1.
+    for a, b, ones in (((3,), (3, 4), [0]), ((3, 4), (4,), [0]), ((2, 3, 4), (4,), [0, 3]), ((4,), (2, 4, 3), [0, 3]), ((3,), (3,), [0])):
+        members = {"a": np.zeros(a).tolist(), "b": np.zeros(b).tolist(), "c": {"from": "identity()"}}
+        got = server.product({}, json.dumps(members))
+        assert np.flatnonzero(got).tolist() == ones, f"{a} by {b}: {got}"
 
 
 def erfc(x):

@@ -61,7 +61,7 @@ is_lost() {
     curl -s -o "$scratch/lost" --max-time 120 -d '{"a":[[7777]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul" &
     # shellcheck disable=SC2034
     posted_lost=$! under_way=1
-    await 60 is_unready || fail "without a device it is ready"
+    await 60 is_unready || fail "the server is ready without a device"
     health=$(status_of "$url/healthz")
     state=$(curl -s "$url/v1/devices" | jq -r '.devices[0].state')
     product auto
@@ -130,9 +130,9 @@ gives_up "a job that waits for a device that is lost"
 # The self-test finds an idle device that returns wrong results.
 start --backend cuda --self-test-ms 200
 product lies
-expect "the product after which it lies" 200
-gives_up "a device that lies"
-has_logged 'the self-test of cuda:0 failed: the known product of [a-z0-9_]* by [a-z_]* is wrong' || fail "a device that lies: the log does not say why"
+expect "the last correct product" 200
+gives_up "a device with wrong results"
+has_logged 'the self-test of cuda:0 failed: the known product of [a-z0-9_]* by [a-z_]* is wrong' || fail "a device with wrong results: the log does not say why"
 
 # A device that hangs counts as failed, and its jobs end.
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
@@ -140,7 +140,7 @@ start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 post first naive 7777
 product auto
 expect "a job that waits for a device that hangs" 503 code not_ready Retry-After: '[1-9]*'
-posted "the job by which it hangs" first not_ready
+posted "the job in which the device hangs" first not_ready
 gives_up "a device that hangs"
 has_logged 'cuda:0 has been at one job for more than 2.5 s' || fail "a device that hangs: the log does not say so"
 
@@ -148,12 +148,12 @@ has_logged 'cuda:0 has been at one job for more than 2.5 s' || fail "a device th
 export MATMULD_FAULTY_DEVICES=2
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 post first naive 7777 ',"timeout_ms":900'
-await 60 has_logged 'has been at one job' || fail "one of two devices hangs: it is not given up"
+await 60 has_logged 'has been at one job' || fail "one of two devices hangs: the log does not say so"
 same "one of two devices hangs: /readyz" 200 "$(status_of "$url/readyz")"
 for _ in 1 2 3; do
     next_is_served "one of two devices hangs"
 done
-posted "the job by which one of two hangs" first timeout
+posted "the job in which one of two devices hangs" first timeout
 stop
 release
 unset MATMULD_FAULTY_DEVICES
@@ -170,6 +170,6 @@ same "while the device is opened: /healthz" 200 "$(status_of "$url/healthz")"
 rm "$scratch/hold.open"
 await_ready
 product auto
-expect "once it is open" 200
+expect "after the device is opened" 200
 stop
 finish

@@ -123,9 +123,9 @@ ask "/v1/matmul?$query&verify=true" -X POST -H 'Accept: application/octet-stream
 expect 'reply=none without JSON' 204 Matmul-Shape: '20, 20' Matmul-Verify: '*passed*' Server-Timing: 'receive*'
 same 'its body' 0 "$(wc -c <"$scratch/got")"
 ask "/v1/matmul?$query" -X POST -H 'Accept: text/plain'
-expect 'reply=none, and nothing that there is' 204
+expect 'reply=none without an available media type' 204
 ask "/v1/matmul?$query" -X POST -H 'Accept: application/octet-stream, application/json;q=0.1'
-expect 'reply=none, and JSON if need be' 200 'has("c")' false
+expect 'reply=none with JSON as the second choice' 200 'has("c")' false
 
 # Parts and reductions of the 3×4 identity. Each row: query|arguments of `expect`
 while IFS='|' read -r query outcome; do
@@ -192,7 +192,7 @@ jq '[.c[][]] | add' "$scratch/got" >"$scratch/sum"
 ask "/v1/matmul?$query&reduce=sum" -X POST
 checks=$((checks + 1))
 jq -e --argjson sum "$(cat "$scratch/sum")" '.reduce.sum - $sum | fabs < 1e-4' "$scratch/got" >/dev/null ||
-    fail "the sum is $(jq .reduce.sum "$scratch/got"), and that of the elements $(cat "$scratch/sum")"
+    fail "the sum is $(jq .reduce.sum "$scratch/got"), but the elements add up to $(cat "$scratch/sum")"
 ask "/v1/transpose?m=3&n=2&a_from=uniform(1)&dtype=int8&reduce=sum,max" -X POST
 jq -c .reduce "$scratch/got" >"$scratch/part"
 ask "/v1/transpose?m=3&n=2&a_from=uniform(1)&dtype=int8" -X POST

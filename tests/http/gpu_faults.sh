@@ -15,7 +15,7 @@ if [ "$code" -eq 77 ]; then
     echo "no GPU is here"
     exit 77
 fi
-same "hold" 0 "$code"
+same "free GPU memory is printed" 0 "$code"
 
 # product VARIANT [MEMBER]: multiplies 2 by 3. MEMBER is an additional JSON member.
 product() {
@@ -53,16 +53,16 @@ mkfifo "$scratch/keep"
 "$HOLD" 24 <"$scratch/keep" >"$scratch/held" &
 holder=$!
 exec 9>"$scratch/keep"
-await 30 grep -q free "$scratch/held" || fail "hold did not take the memory"
+await 30 grep -q free "$scratch/held" || fail "the program hold did not allocate the memory"
 began=$(now_ms)
 seq "$times" | xargs -P 8 -I{} curl -K "$scratch/large_sum" -o "$scratch/refused.{}" >"$scratch/statuses"
 echo "$times refusals in $(($(now_ms) - began)) ms, with $(cat "$scratch/held")"
-same "out of memory: 507 alone" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
+same "out of memory: only status 507" "$times 507" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
 same "out of memory: with needed and free bytes" "$times" \
     "$(cat "$scratch"/refused.* | jq --argjson bytes $((large_edge * large_edge * 4)) \
         'select(.code == "no_device_memory" and .needed_bytes >= $bytes and .free_bytes < .needed_bytes) | 1' | wc -l)"
 product auto
-same "out of memory: a small one meanwhile" 200 "$status"
+same "out of memory: a small product" 200 "$status"
 exec 9>&-
 wait "$holder" || fail "hold ended with $?"
 is_free_again() {
@@ -71,12 +71,12 @@ is_free_again() {
 await 15 is_free_again || :
 after=$(free_bytes)
 echo "device memory free before: $before, after: $after"
-same "device memory comes back" "$before" "$after"
+same "device memory is free again" "$before" "$after"
 for _ in $(seq 50); do
     curl -K "$scratch/empty_sum" -o "$scratch/sum"
 done >"$scratch/statuses"
-same "memory is there again" "50 200" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
-same "the last of these" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
+same "large products after memory is free again" "50 200" "$(sort "$scratch/statuses" | uniq -c | awk '{ print $1, $2 }')"
+same "the size of the last reply" $((edge * edge * 4)) "$(wc -c <"$scratch/sum" | tr -d ' ')"
 stop
 
 # store NAME…: stores matrices on the GPU that has the most free memory.

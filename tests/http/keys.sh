@@ -42,7 +42,7 @@ umask 077
 printf '# keys\n\nalice %s\n\t%s \r\n' "$alice" "$bob" >"$file"
 
 start_with_key $env --api-key-file "$file" --log-format json
-same "the file is ours alone: warnings" 0 "$(grep -c '"level":"warn"' "$scratch/log")"
+same "a private key file: warnings" 0 "$(grep -c '"level":"warn"' "$scratch/log")"
 for key in "$alice" "$bob" "$env"; do
     by 200 "$key" POST /v1/matmul -d "$product"
     by 200 "$key" GET /v1/variants
@@ -90,7 +90,7 @@ same "refusals are counted" "$((before + 1)) $((before + 1))" "$(counted unautho
 for row in "$bob 4" "$env env:1"; do
     before=$(counted "key_requests_total{key=\"${row#* }\"}")
     by 200 "${row% *}" GET /v1/devices
-    same "one more of ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
+    same "requests counted for ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
 done
 
 # A file with an error changes nothing. A valid file adds and removes keys and keeps the counters.
@@ -105,7 +105,7 @@ by 200 "$carol" GET /v1/devices
 by 200 "$env" GET /v1/devices
 by 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
-same "requests by the line that went" 3 "$(counted 'key_requests_total{key="4"}')"
+same "requests with the key of the removed line 4" 3 "$(counted 'key_requests_total{key="4"}')"
 
 # All threads except main must block SIGHUP, which is signal 1 and so bit 0 of the mask.
 threads=0
@@ -114,14 +114,14 @@ for task in /proc/"$server"/task/*; do
     threads=$((threads + 1))
     like "$(cat "$task/comm"): signals that are blocked" '*[13579bdf]' "$(sed -n 's/^SigBlk:[^0-9a-f]*//p' "$task/status")"
 done
-[ "$threads" -ge 5 ] || fail "of its own threads only $threads were found"
+[ "$threads" -ge 5 ] || fail "only $threads threads of the server were found"
 
 stop_and_look
 
 # The server warns if other users can read the file.
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
-like "a file for all: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
+like "a key file that every user can read: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
 by 200 '' GET /metrics
 by 401 '' GET /v1/devices
 stop_and_look
@@ -145,6 +145,6 @@ for row in '0.0.0.0 1' '127.0.0.2 0' '127.0.0.1 0'; do
 done
 
 for key in "$alice" "$bob" "$carol" "$env" "$wrong"; do
-    same "the key $key is in nothing that was written" 0 "$(grep -cF -e "$key" "$written")"
+    same "outputs that contain the key $key" 0 "$(grep -cF -e "$key" "$written")"
 done
 finish

@@ -18,7 +18,7 @@ for id in 1 2 3 4 5 6 7 8; do
     await 60 has_logged "\"request_id\":\"$id\"" || fail "no line for the request"
     [ "$(queued_ms "$id" | cut -d . -f 1)" -lt 50 ] || break
 done
-at_most "at least so many milliseconds in the queue" "$(queued_ms "$id")" 50
+at_most "milliseconds in the queue, at least" "$(queued_ms "$id")" 50
 prepare_queued '"timeout_ms":100,'
 ask '/v1/matmul?backend=cuda' -d @"$scratch/queued"
 expect "behind a slow job, timeout_ms in the body" 504 code timeout
@@ -31,9 +31,9 @@ prepare_queued
     cat "$scratch/queued"
 } >"$scratch/requests"
 talk requests 65536 HALF
-same "half a connection: bytes that came back" 0 "$(wc -c <"$scratch/raw" | tr -d ' ')"
+same "a half-closed connection: bytes received" 0 "$(wc -c <"$scratch/raw" | tr -d ' ')"
 release
-finish_slow first "the job before them" 200
+finish_slow first "the first job" 200
 
 # A client may set a shorter deadline than the server's, but not a longer one.
 for ms in 60000 99999999999999999999; do
@@ -54,15 +54,15 @@ prepare_held cpu
 hold_job long
 same "a short product beside a long one: status" 200 "$(status_of -d @"$scratch/queued" "$url/v1/matmul?backend=cpu")"
 release
-finish_slow long "the long one" 200
+finish_slow long "the long product" 200
 hold_late
-await 60 has_free_budget || fail "deadline: a long product holds its memory"
+await 60 has_free_budget || fail "deadline: a long product still uses its memory"
 : >"$scratch/hold"
 curl -s -o /dev/null -H 'Content-Type: application/octet-stream' -H Expect: --data-binary "@$scratch/slow" "$url/v1/matmul?$slow_query" &
 caller=$!
 await 60 test -s "$scratch/hold" || fail "the long product was not begun"
 kill -KILL "$caller"
-await 60 has_free_budget || fail "leaving: a long product holds its memory"
+await 60 has_free_budget || fail "the client left: a long product still uses its memory"
 release
 stop
 
@@ -73,6 +73,6 @@ printf 'POST /v1/matmul?m=1&k=1000000&n=1 HTTP/1.1\r\nHost: localhost\r\nContent
 for _ in $(seq 60); do
     talk requests 65536 LEAVE || :
 done
-await 60 has_free_budget || fail "uploads that broke off hold memory"
+await 60 has_free_budget || fail "uploads that broke off still use memory"
 stop
 finish

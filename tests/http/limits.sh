@@ -107,7 +107,7 @@ done <<END
 END
 ask /healthz -X GET -H Expect: --data-binary "@$scratch/body"
 expect "a GET of 3 MB" 413
-same "after those: /healthz" 200 "$(status_of "$url/healthz")"
+same "after refused bodies: /healthz" 200 "$(status_of "$url/healthz")"
 stop
 
 # An error closes the connection if the body exceeds 1 MiB, but not for a body of 1 MiB.

@@ -75,7 +75,7 @@ say "its bytes" "cut.$turn" ".out_bytes == $(sed '1,/^.$/d' "$scratch/raw" | wc 
 
 curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -H 'X-Request-Id: id"with quotes' "$url/healthz"
 say "a made id" "$(header X-Request-Id "$scratch/head")" '.route == "/healthz"'
-same "an id that is none: it is not in the log" "" "$(grep -e 'with quotes' "$scratch/log" || :)"
+same "log lines with an invalid request id" "" "$(grep -e 'with quotes' "$scratch/log" || :)"
 
 # Lines of simultaneous requests are not mixed.
 before=$(grep -c '"request"' "$scratch/log")
@@ -90,7 +90,7 @@ stop
 same "lines for 2000 requests" 2000 $(($(grep -c '"request"' "$scratch/log") - before))
 same "products" 2001 "$(jq -c 'select(.in_bytes == 75 and .code == 200 and .m == 3)' "$scratch/log" | wc -l | tr -d ' ')"
 same "every line is an object" "$(wc -l <"$scratch/log" | tr -d ' ')" "$(jq -c 'select(type == "object")' "$scratch/log" | wc -l | tr -d ' ')"
-same "no id twice" "" "$(jq -r 'select(.message == "request").request_id' "$scratch/log" | sort | uniq -d)"
+same "request ids that appear twice" "" "$(jq -r 'select(.message == "request").request_id' "$scratch/log" | sort | uniq -d)"
 same "the last line" stopped "$(tail -n 1 "$scratch/log" | jq -r .message)"
 
 start --log-format text
@@ -140,13 +140,13 @@ same "a full log: a product" '[[3],[7],[11]]' "$(curl -s --max-time 30 -d "$prod
 at_most "the buffers in KiB, at least" "$(variables_kib)" $((variables + 3072))
 cat <&9 >"$scratch/read" &
 reader=$!
-await 30 has_given_back || fail "once the log is read its buffers have $(variables_kib) KiB, and $variables before"
+await 30 has_given_back || fail "after the log is read its buffers use $(variables_kib) KiB, but $variables KiB before"
 kill "$reader"
 wait "$reader" || :
 fill_log
 kill -TERM "$server"
 await 60 has_ended || {
-    fail "with a full log it does not end"
+    fail "the server does not end while its log is full"
     kill -KILL "$server"
 }
 ended "a full log"
@@ -163,7 +163,7 @@ for turn in 1 2 3 4 5; do
     await 60 is_ready || fail "not ready before the log's reader goes"
     exec 9<&-
     curl -s -o /dev/null -d "$product" "$url/v1/matmul"
-    await 30 has_lost || fail "no line is lost"
+    await 30 has_lost || fail "no line was dropped"
     before=$(metric log_dropped_total)
     [ $turn -gt 1 ] || sleep 1
     at_most "lines lost in an idle second" 10 $(($(metric log_dropped_total) - before))

@@ -95,7 +95,7 @@ for name in cpu_seconds_total resident_memory_bytes virtual_memory_bytes open_fd
     same "process_$name, above 0" yes "$(awk -v name="process_$name" '$1 == name && $2 > 0 { print "yes" }' "$page")"
 done
 at_most "the age of the process: seconds" 600 $(($(date +%s) - $(awk '$1 == "process_start_time_seconds" { printf "%d", $2 }' "$page")))
-same "the CPU's memory, as /v1/devices has it" "$(curl -s "$url/v1/devices" | jq '.devices[0].memory_bytes')" \
+same "the CPU's memory in /metrics and /v1/devices" "$(curl -s "$url/v1/devices" | jq '.devices[0].memory_bytes')" \
     "$(awk '/^matmuld_device_memory_bytes{device="cpu:0",/ { sum += $2 } END { printf "%.0f", sum }' "$page")"
 
 # Each row: number of requests, status, target, arguments of curl, series that each request increases by one
@@ -158,7 +158,7 @@ counts 'stage_duration_seconds_sum{stage="upload"}' 0.000000000
 check_page "after products"
 
 # All stages together take at most the time of the requests.
-same "the stages within the whole" yes "$(awk -v products="$(value "request_duration_seconds_sum{$matmul}")" \
+same "stages last no longer than requests" yes "$(awk -v products="$(value "request_duration_seconds_sum{$matmul}")" \
     -v transpositions="$(value "request_duration_seconds_sum{$transpose}")" \
     '/^matmuld_stage_duration_seconds_sum/ { sum += $NF } END { if (sum > 0 && sum <= products + transpositions) print "yes" }' "$page")"
 

@@ -47,6 +47,6 @@ for path in / /docs /page/base.js; do
     like "$path: why" '*--no-page*' "$(jq -r .detail "$scratch/got")"
 done
 ask /healthz
-expect "the rest" 200
+expect "/healthz without the page" 200
 stop
 finish

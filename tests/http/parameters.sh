@@ -33,7 +33,7 @@ done <<END
 400 code bad_request .field tile|8, 16, 64||$form -F variant=tiled -F tile=1
 400 code bad_request .field tile|given twice|?tile=8|-d {$product,"variant":"tiled","tile":16}
 422 code unsupported .field variant|naive|?tile=8|-d {$product,"variant":"tiled_8"}
-422 code unsupported .field null|as told|?tile=64|-d {$product,"variant":"tiled"}
+422 code unsupported .field null|simulated|?tile=64|-d {$product,"variant":"tiled"}
 200 .variant naive|||-d {$product}
 200 .variant naive|||-d {$product,"vendor":"never"}
 200 .variant vendors|||-d {$product,"vendor":"allow"}

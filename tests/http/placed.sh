@@ -78,10 +78,10 @@ cmp -s "$scratch/got" "$scratch/large" || fail "in Fortran order: other elements
 ask /v1/matrices/json -X PUT -H 'Content-Type: application/json' -d '{"a": [[1,2],[3,4]]}'
 expect "JSON" 201 '.device | sub("[0-9]+$"; "")' cuda:
 ask '/v1/matmul?a_from=json&b_from=json' -X POST
-expect "its product" 200 .c '[[7,10],[15,22]]'
+expect "a product of a JSON matrix" 200 .c '[[7,10],[15,22]]'
 ask /v1/matrices/csv -X PUT -H 'Content-Type: text/csv' --data-binary '1,2'
 expect "CSV" 201 '.device | sub("[0-9]+$"; "")' cuda:
-same "all of that takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
+same "matrices on a GPU use no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
 # An invalid byte in a bool matrix is rejected in whichever chunk it arrives, and the old value stays.
 printf '\1\1' >"$scratch/bools"
 head -c 4800000 /dev/zero >"$scratch/zeros"
@@ -101,9 +101,9 @@ ask "/v1/transpose?a_from=bool&backend=$backend&out=turned" -X POST -H 'Accept: 
 expect "a transposition of the old value" 200
 cmp -s "$scratch/got" "$scratch/bools" || fail "a transposition has other bytes"
 ask "/v1/matmul?a_from=turned&b_from=bool&backend=$backend" -X POST -H 'Accept: application/json'
-expect "its product" 200 .c '[[1,1],[1,1]]'
+expect "a product of bool matrices" 200 .c '[[1,1],[1,1]]'
 ask '/v1/matrices/none?m=0&n=4' -X PUT -H "$raw" -d ''
-expect "no elements" 201 .device cpu
+expect "a matrix without elements" 201 .device cpu
 while read -r query; do
     ask "/v1/matrices/wrong?$query" -X PUT -H "$raw" --data-binary "@$scratch/large"
     expect "a wrong length: $query" 400 code bad_request
@@ -118,8 +118,8 @@ for name in unit raw continue large.npy small.npy large small two more four slow
     ask /v1/matrices/$name -X DELETE
     expect "deleted: $name" 204
 done
-same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
-has_free_budget || fail "memory was left taken"
+same "bytes stored at the end" 0 "$(metric 'store_bytes{state="stored"}')"
+has_free_budget || fail "memory is still in use"
 stop
 
 # The GPU stores more bytes than the host's memory budget. Simultaneous large uploads use little host memory.
@@ -138,7 +138,7 @@ for turn in 1 2 3; do
     same "four at a time" 201201201201 "$(cat "$scratch"/put.?.status)"
 done
 ask /v1/matrices
-expect "they are all there" 200 .bytes 57600000
+expect "bytes of all uploaded matrices" 200 .bytes 57600000
 # A result waits for host memory that an upload uses. Matrices on the GPU use no host memory.
 head -c 4800 "$scratch/large" >"$scratch/column"
 ask '/v1/matrices/column?m=1200&n=1' -X PUT -H "$raw" --data-binary "@$scratch/column"
@@ -149,7 +149,7 @@ ask '/v1/matrices/column?m=1200&n=1' -X PUT -H "$raw" --data-binary "@$scratch/c
 talk requests 11900000 1000 &
 upload=$!
 has_arrived() { [ "$(metric 'staging_bytes{state="used"}')" -ge 11000000 ]; }
-await 60 has_arrived || fail "no upload came"
+await 60 has_arrived || fail "the upload did not arrive"
 ask '/v1/matmul?a_from=column&b_from=column&transpose_b=1' -X POST -H 'Accept: application/octet-stream'
 expect "a result that waits for memory" 200
 wait "$upload" || :
@@ -165,11 +165,11 @@ for turn in $(seq 22); do # the simulated GPU has memory for only 20
 done
 has_room_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" != 0 ]; }
 nothing_is_reserved() { [ "$(metric 'store_bytes{state="reserved"}')" = 0 ]; }
-await 60 nothing_is_reserved || fail "room was left reserved"
+await 60 nothing_is_reserved || fail "bytes are still reserved"
 ask /v1/matrices/11 -H 'Accept: application/octet-stream'
 cmp -s "$scratch/got" "$scratch/large" || fail "an upload that broke off changed the old value"
 ask '/v1/matrices/new?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
-is_placed "after those that broke off" new large
+is_placed "an upload after those that broke off" new large
 # A file whose header arrives in chunks is copied too. The first packet has only 10 bytes of the file.
 fill larger 3200 1000
 file larger.npy '<f4' False '(3200, 1000)' larger
@@ -188,10 +188,10 @@ while kill -0 $upload 2>/dev/null; do
 done
 wait $upload || :
 last_reply
-expect "a file whose head comes in pieces" 201
-at_most "bytes that it takes" 4400000 $((most - used))
+expect "a .npy file whose header arrives in chunks" 201
+at_most "bytes of host memory in use" 4400000 $((most - used))
 ask /v1/matrices/pieces -H 'Accept: application/octet-stream'
-cmp -s "$scratch/got" "$scratch/larger" || fail "a file whose head comes in pieces: GET has other elements"
+cmp -s "$scratch/got" "$scratch/larger" || fail "a .npy file whose header arrived in chunks: GET has other elements"
 stop
 
 # fp32_tensor may store operands as two halves. Products with and without halves must have equal bits.
@@ -229,13 +229,13 @@ if [ "$backend" = cuda ]; then
     if [ "$status" = 200 ]; then
         same_bits "both" 'm=300&k=200&n=250' 'a_from=a&b_from=b' a b
         same_bits "the same, transposed too" 'm=200&k=300&n=200&transpose_a=1' 'a_from=a&b_from=a&transpose_a=1' a a
-        same_bits "what cannot be split" 'm=300&k=200&n=250' 'a_from=nan&b_from=b' nan b
-        expect "its path" 200 Matmul-Path: 'simt*'
+        same_bits "NaN, which cannot be split" 'm=300&k=200&n=250' 'a_from=nan&b_from=b' nan b
+        expect "NaN is multiplied by simt" 200 Matmul-Path: 'simt*'
         ask '/v1/matrices/a?m=300&n=200' -X PUT -H "$raw" --data-binary "@$scratch/nan"
-        same_bits "another value" 'm=300&k=200&n=250' 'a_from=a&b_from=b' nan b
+        same_bits "a replaced operand" 'm=300&k=200&n=250' 'a_from=a&b_from=b' nan b
         ask '/v1/matmul?variant=fp32_tensor&n=250&a_from=a' -X POST -H "$raw" -H 'Accept: application/octet-stream' --data-binary "@$scratch/b"
-        expect "beside a body" 200
-        cmp -s "$scratch/got" "$scratch/expected" || fail "beside a body: other bits"
+        expect "one operand stored, one in the body" 200
+        cmp -s "$scratch/got" "$scratch/expected" || fail "one operand stored, one in the body: other bits"
     fi
     stop
 fi
@@ -248,18 +248,18 @@ unset MATMULD_FAULTY_MIB
 head -c 8192 "$scratch/large" >"$scratch/column"
 ask '/v1/matrices/column?m=2048&n=1' -X PUT -H "$raw" --data-binary "@$scratch/column"
 ask '/v1/matmul?a_from=column&b_from=column&transpose_b=1&rows=:1&out=full&reply=none&backend=cuda&variant=naive' -X POST
-expect "a result of all that there is" 507 code store_full
+expect "a result as large as the GPU memory for stored matrices" 507 code store_full
 head -c 7680 "$scratch/large" >"$scratch/row"
 ask '/v1/matrices/row?m=1&n=1920' -X PUT -H "$raw" --data-binary "@$scratch/row"
 ask '/v1/matmul?a_from=column&b_from=row&out=full&reply=none&backend=cuda&variant=naive' -X POST
 expect "a result that leaves 1 MB" 200
 ask '/v1/matrices/raw?m=1200&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/large"
-expect "a large body finds no room" 507 code store_full
+expect "a large body for a full GPU" 507 code store_full
 ask '/v1/matrices/raw?m=16384&n=32' -X PUT -H "$raw" --data-binary "@$scratch/two"
-expect "nor does a small one" 507 code store_full
+expect "a body of 2 MiB for a full GPU" 507 code store_full
 ask '/v1/matrices/small?m=3&n=1000' -X PUT -H "$raw" --data-binary "@$scratch/small"
-is_placed "a smaller one does" small small
-same "nothing else has room" 0 "$(metric 'store_bytes{state="reserved"}')"
+is_placed "a small body that fits" small small
+same "bytes reserved after rejected uploads" 0 "$(metric 'store_bytes{state="reserved"}')"
 stop
 
 # An upload that is far too slow loses its memory, also on the GPU, to a new upload.
@@ -271,19 +271,19 @@ start
 talk requests 1000 2000 &
 upload=$!
 await 60 has_room_reserved || fail "no upload began"
-same "what it holds of the host's memory, MiB" 0 $(($(metric 'staging_bytes{state="used"}') / 1048576))
+same "MiB of host memory used by the slow upload" 0 $(($(metric 'staging_bytes{state="used"}') / 1048576))
 sleep 2
 head -c 100000000 /dev/zero >"$scratch/zeros"
 is_stored() {
     ask '/v1/matrices/quick?m=1&n=25000000' -X PUT -H "$raw" --data-binary "@$scratch/zeros"
     [ "$status" = 201 ]
 }
-await 2 is_stored || fail "a slow upload keeps the room that it lost"
+await 2 is_stored || fail "a slow upload keeps its bytes"
 wait "$upload" || :
 last_reply
 expect "the slow upload" 507 code store_full
 ask /v1/matrices
-expect "what is there" 200 '[.matrices[].name]' '["quick"]' .bytes 100000000
+expect "only the fast upload is stored" 200 '[.matrices[].name]' '["quick"]' .bytes 100000000
 stop
 
 export MATMULD_FAULTY_DEVICES=2

@@ -77,8 +77,8 @@ like "a large reply: the header tells its encoding" '*encode;dur=[1-9]*' "$(head
     awk 'BEGIN { for (i = 1; i < 200000; i++) printf ",-%d", i }'
     printf ']], "dtype": "int64"}'
 } >"$scratch/turned"
-answers "a type that is told behind" 200 decode "$scratch/turned" transpose -H "$json"
-same "a type that is told behind: the last row" '[199999,-199999]' "$(jq -c '.c[199999]' "$scratch/reply")"
+answers "dtype after the elements" 200 decode "$scratch/turned" transpose -H "$json"
+same "dtype after the elements: the last row" '[199999,-199999]' "$(jq -c '.c[199999]' "$scratch/reply")"
 
 # The last character of a large body is wrong.
 {
@@ -87,16 +87,16 @@ same "a type that is told behind: the last row" '[199999,-199999]' "$(jq -c '.c[
     printf ']}'
 } >"$scratch/wrong"
 post "$scratch/wrong" matmul -H "$json"
-is_status "a large body that is wrong" 400
-same "a large body that is wrong: code" bad_request "$(code_of "$scratch/reply")"
-same "a large body that is wrong: line" 1 "$(jq .line "$scratch/reply")"
+is_status "a large body with an error" 400
+same "a large body with an error: code" bad_request "$(code_of "$scratch/reply")"
+same "a large body with an error: line" 1 "$(jq .line "$scratch/reply")"
 
 # The deadline passes while the worker pool works, or soon after.
 for body in wrong turned; do
     post "$scratch/$body" 'transpose?timeout_ms=1' -H "$json"
     like "$body, in a millisecond: status" '[45]0[04]' "$(cat "$scratch/status")"
 done
-await 60 has_free_budget || fail "what was given up holds memory"
+await 60 has_free_budget || fail "cancelled requests still use memory"
 stop
 
 # Reductions of large matrices take turns with other work, and stop when their client leaves.
@@ -118,7 +118,7 @@ for size in 5000000 20000000 60000000; do
     reduce 1
     wait "$reducing"
     one_ms=$(($(cpu_ms) - begun_ms))
-    await 60 has_reduced $((before + 1)) || fail "no line for the figures"
+    await 60 has_reduced $((before + 1)) || fail "the reduction is not logged"
     [ "$one_ms" -lt 50 ] || break
 done
 before=$(reductions)
@@ -126,15 +126,15 @@ reduce "$many"
 sleep 0.1
 post "$scratch/turned" transpose -H "$json"
 is_status "decoded beside $many reductions" 200
-at_most "of which are complete" $((many / 2)) $(($(reductions) - before))
+at_most "reductions that ended before the decoding" $((many / 2)) $(($(reductions) - before))
 wait "$reducing"
-await 60 has_reduced $((before + many)) || fail "no lines for the figures"
+await 60 has_reduced $((before + many)) || fail "the reductions are not logged"
 begun_ms=$(cpu_ms)
 reduce "$many"
 sleep 0.1
 kill "$reducing"
 wait "$reducing" || :
-await 60 has_metric requests_in_flight 0 || fail "reductions go on for clients that have left"
+await 60 has_metric requests_in_flight 0 || fail "reductions continue for clients that have left"
 reduce 1
 wait "$reducing"
 at_most "milliseconds of reductions whose clients have left" $((many * one_ms / 2)) $(($(cpu_ms) - begun_ms))
@@ -163,11 +163,11 @@ for round in $(seq 100); do
     for caller in $left; do
         wait "$caller" || :
     done
-    await 60 has_free_budget || fail "what was given up holds memory"
+    await 60 has_free_budget || fail "cancelled requests still use memory"
     decode=$(metric 'cancelled_total{stage="decode"}') encode=$(metric 'cancelled_total{stage="encode"}')
     [ "$decode" -lt 1 ] || [ "$encode" -lt 1 ] || break
 done
-at_most "given up while they waited to be decoded, at least" "$decode" 1
-at_most "given up while their reply was encoded, at least" "$encode" 1
+at_most "cancelled while they waited to be decoded, at least" "$decode" 1
+at_most "cancelled while their reply was encoded, at least" "$encode" 1
 stop
 finish

@@ -13,7 +13,7 @@ prints() {
 # --print-config and --help must list the same options.
 runs 0 '' --help
 sed -n 's/^ *--\([a-z-]*\).*/\1/p' "$scratch/out" | grep -vxE 'help|version|print-config|healthcheck' | sort >"$scratch/options"
-same "--help names what to do but serve" 4 "$(grep -cE '^ *--(help|version|print-config|healthcheck)' "$scratch/out")"
+same "--help lists the options that print and end" 4 "$(grep -cE '^ *--(help|version|print-config|healthcheck)' "$scratch/out")"
 like "--help names the environment" "*MATMULD_*" "$(cat "$scratch/out")"
 runs 0 '' --print-config
 same "the options of --help and --print-config" "$(cat "$scratch/options")" "$(sed 's/ = .*//' "$scratch/out" | grep -vx api-key | sort)"
@@ -66,7 +66,7 @@ unset "$long"
 # The JSON log is valid even if a variable is not UTF-8.
 MATMULD_PORT=$(printf 'tcp://\303\251\377"') "$MATMULD" --print-config --log-format json 2>&1 >"$scratch/out" |
     jq -r .message >"$scratch/err" || fail "the log is not JSON"
-like "what is not UTF-8 in JSON" "MATMULD_PORT is 'tcp://é�\"', which*" "$(cat "$scratch/err")"
+like "invalid UTF-8 in a JSON log" "MATMULD_PORT is 'tcp://é�\"', which*" "$(cat "$scratch/err")"
 
 # Errors are printed only to stderr.
 runs 2 --colour --colour red
@@ -82,7 +82,7 @@ if nvidia-smi >/dev/null 2>&1; then
     echo "there is a GPU here: --backend cuda is not refused"
 else
     runs 1 '[Cc][Uu][Dd][Aa]' --port 0 --backend cuda
-    same "--backend cuda without a device: it does not say ready" "" "$(grep -w ready "$scratch/err" || :)"
+    same "--backend cuda without a device: lines that say ready" "" "$(grep -w ready "$scratch/err" || :)"
 fi
 
 for format in text json; do
@@ -92,7 +92,7 @@ for format in text json; do
     [ $format = text ] || same "json log: each line is an object" object "$(jq -r type "$scratch/log" 2>&1 | sort -u)"
     port=${url##*:}
     runs 1 "$port*in use" --port "$port"
-    same "the server whose port it is" 200 "$(status_of "$url/healthz")"
+    same "the server that has the port" 200 "$(status_of "$url/healthz")"
     stop
 done
 

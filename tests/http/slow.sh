@@ -75,18 +75,18 @@ slowly input $(($(wc -c <"$scratch/input") / 2)) 5000 "a connection idle for fiv
     head -c 32000 /dev/zero
 } >"$scratch/upload"
 slowly upload 1 20 "a body that trickles" 408 4000
-slowly upload 50 100 "a body at half the least rate" 408 4000
-slowly upload 200 50 "a body at four times the least rate" 200 8000
+slowly upload 50 100 "a body at half the required rate" 408 4000
+slowly upload 200 50 "a body at four times the required rate" 200 8000
 printf '%bExpect: 100-continue\r\nContent-Length: 20\r\n\r\n' "$json" >"$scratch/input"
 slowly input 1000 1 "no body after 100 Continue" "100 408" 4000
 printf '%bTransfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n' "$json" >"$scratch/input"
 slowly input 1000 1 "a chunked body that stops" 408 4000
 upload 8000 '&timeout_ms=300' >"$scratch/input"
-slowly input 1000 1 "a body that is not there by its own deadline" 504 300
+slowly input 1000 1 "a body that is incomplete at the deadline of its request" 504 300
 
 # The deadline is a member of the body, which must be read first.
 printf '%bConnection: close\r\nContent-Length: 46\r\n\r\n{"a":[[2]],"b":[[3]],"timeout_ms":50000     }\n' "$json" >"$scratch/input"
-slowly input 30 150 "a body that comes in pieces" 200
+slowly input 30 150 "a body in chunks" 200
 
 # Replies of 16 MiB mostly wait in the server, and replies of 64 and 16 KiB fit into the sockets. Each of four
 # clients reads BYTES bytes every 50 ms. The minimum is 2000 bytes.
@@ -104,18 +104,18 @@ END
 wait $workers
 check_sent
 for row in 'slow 4' 'fair 0' 'slow_small 4' 'fair_small 0' 'tiny 4'; do
-    same "clients who take a reply, ${row% *}" "readers=4 ended=${row#* }" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.${row% *}")"
+    same "clients that read a reply, ${row% *}" "readers=4 ended=${row#* }" "$(sed -n 's/^\(readers.*\) first.*/\1/p' "$scratch/taken.${row% *}")"
 done
-await 30 has_free_budget || fail "who was cut off holds memory"
-same "clients who take a reply: closed" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
+await 30 has_free_budget || fail "disconnected clients still use memory"
+same "clients that read a reply: closed connections" 12 "$(metric 'connections_closed_total{reason="slow_reader"}')"
 # Slow readers are also counted if the system's sockets hold the whole reply.
-at_most "clients who take a reply: at least so many counted" "$(metric 'cancelled_total{stage="send"}')" 12
+at_most "clients that read a reply: minimum of counted ones" "$(metric 'cancelled_total{stage="send"}')" 12
 stop
 
 # --timeout-ms also ends requests whose bodies arrive fast enough.
 workers=
 start --backend cpu --receive-timeout-ms 1000 --receive-rate 1000 --timeout-ms 2000 --memory-budget 64MiB
-slowly upload 200 50 "a body that is not there by --timeout-ms" 408 2000
+slowly upload 200 50 "a body that is incomplete after --timeout-ms" 408 2000
 upload 600000 >"$scratch/input"
 for number in $(seq 100); do
     "$TALK" 127.0.0.1 "${url##*:}" 1000 1 <"$scratch/input" >"$scratch/many.$number" 2>&1 &
@@ -124,7 +124,7 @@ done
 # shellcheck disable=SC2086
 wait $workers
 check_sent
-same "of a hundred cut off, those who could read it" 100 "$(grep -l '^HTTP/1.1 408' "$scratch"/many.* | wc -l)"
-await 30 has_free_budget || fail "uploads that were cut off hold memory"
+same "of 100 rejected uploads, those whose clients got the 408" 100 "$(grep -l '^HTTP/1.1 408' "$scratch"/many.* | wc -l)"
+await 30 has_free_budget || fail "rejected uploads still use memory"
 stop
 finish

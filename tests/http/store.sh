@@ -147,29 +147,29 @@ for form in application/x-npy application/octet-stream; do
         tail -c 8 "$scratch/got" | "$FLOAT32" decode
         length=$(header Content-Length "$scratch/head")
         ask "$path/m?$part" -H "Accept: $form" --head
-        expect "its HEAD" 200 Content-Length: "$length"
+        expect "HEAD of $part as $form" 200 Content-Length: "$length"
         ask "$path/m?$part" -H "Accept: $form" -H 'If-None-Match: *'
-        expect "its 304" 304 Content-Length: "$length"
+        expect "$part as $form, not modified" 304 Content-Length: "$length"
     done
 done >"$scratch/parts"
 same "parts in binary forms" '3 4 2 4 3 4 2 4' "$(paste -sd ' ' "$scratch/parts")"
 ask "$path/m?rows=1:" -H 'Accept: text/csv'
 same "a row as CSV" 3,4 "$(cat "$scratch/got")"
 ask "$path/m?reduce=sum" -H 'Accept: application/x-npy'
-expect "figures without JSON" 400 code bad_request .field reduce
+expect "reductions as .npy" 400 code bad_request .field reduce
 ask "$path/m?reduce=sum"
-expect "figures as JSON" 200 Content-Type: application/json .reduce '{"sum":10}'
+expect "reductions as JSON" 200 Content-Type: application/json .reduce '{"sum":10}'
 ask "$path/m" -H 'Accept: application/json'
-expect "the whole is as it was" 200 .a '[[1,2],[3,4]]'
+expect "the whole matrix after reading parts" 200 .a '[[1,2],[3,4]]'
 for name in stack row one; do ask "$path/$name" -X DELETE; done
 
 # A stack of 2⁶⁰ matrices without elements. Reductions must not loop over the stack.
 while IFS='|' read -r shape figures outcome; do
     ask "$path/none?shape=2147483647,536870911,$shape" -X PUT -H "$raw" --data-binary ''
     ask "$path/none?reduce=$figures" --max-time 20
-    expect "figures of nothing, $shape" 200 .reduce "$outcome"
+    expect "reductions of an empty matrix, $shape" 200 .reduce "$outcome"
     ask "/v1/transpose?a_from=none&reduce=$figures&timeout_ms=20000" -X POST
-    expect "figures of its transpose" 200 .reduce "$outcome"
+    expect "reductions of its transpose" 200 .reduce "$outcome"
 done <<'END'
 0,1|sum,norm,max_abs,min,max,finite|{"sum":0,"min":null,"max":null,"max_abs":0,"norm":0,"finite":true}
 1,0|sum,min|{"sum":0,"min":null}
@@ -180,14 +180,14 @@ END
 "$FLOAT32" fill 100000 1.5 >"$scratch/large.raw"
 ask "$path/large?m=1000&n=100" -X PUT -H "$raw" --data-binary "@$scratch/large.raw"
 ask "$path/large" -H 'Accept: application/json'
-same "a large one as JSON" '1000 100 1.5' "$(jq -r '[(.a | length), (.a[999] | length), .a[999][99]] | join(" ")' "$scratch/got")"
+same "a large matrix as JSON" '1000 100 1.5' "$(jq -r '[(.a | length), (.a[999] | length), .a[999][99]] | join(" ")' "$scratch/got")"
 cp "$scratch/got" "$scratch/large.json"
 ask "$path/large?reduce=sum,max&rows=:998"
-expect "figures of a large one" 200 . '{"reduce":{"sum":149700,"max":1.5},"shape":[998,100],"dtype":"float32"}'
+expect "reductions of a large matrix" 200 . '{"reduce":{"sum":149700,"max":1.5},"shape":[998,100],"dtype":"float32"}'
 ask "$path/large?cols=1:" -H 'Accept: application/octet-stream'
-"$FLOAT32" fill 99000 1.5 | cmp -s - "$scratch/got" || fail "all columns but one come back otherwise"
+"$FLOAT32" fill 99000 1.5 | cmp -s - "$scratch/got" || fail "all columns but one have wrong elements"
 ask "$path/again" -X PUT -H 'Content-Type: application/json' --data-binary "@$scratch/large.json"
-expect "what JSON gave" 201 .bytes 400000
+expect "a matrix read as JSON and stored again" 201 .bytes 400000
 for name in cube none large again; do ask "$path/$name" -X DELETE; done
 bytes_are 16 0 0
 
@@ -196,10 +196,10 @@ used=$(metric 'staging_bytes{state="used"}')
 { printf '%060000d\r\n--x\r\nContent-Disposition: form-data; name=a\r\n\r\n' 0 && cat "$scratch/m.npy" && printf '\r\n--x--\r\n'; } >"$scratch/form"
 ask "$path/m" -X PUT -H 'Content-Type: multipart/form-data; boundary=x' --data-binary "@$scratch/form"
 expect "a form with a long preamble" 200 .bytes 16
-at_most "bytes of the budget beside it" 16 $(($(metric 'staging_bytes{state="used"}') - used))
+at_most "bytes of the budget beyond the elements" 16 $(($(metric 'staging_bytes{state="used"}') - used))
 used=$(metric 'staging_bytes{state="used"}')
 ask "$path/m" -T "$scratch/m.npy"
-same "nor is a short head" "$used" "$(metric 'staging_bytes{state="used"}')"
+same "a .npy header uses no memory" "$used" "$(metric 'staging_bytes{state="used"}')"
 
 # --- A rejected PUT does not change the old value.
 while IFS='|' read -r what http code query header body; do
@@ -235,11 +235,11 @@ expect "a type that NumPy does not know" 422 code unsupported .field dtype detai
 ask "$path/m" -X PUT -H 'Transfer-Encoding: chunked' --data-binary "@$scratch/m.npy"
 expect "a chunked body" 411 code length_required
 ask "$path/m" -X PUT -H 'Content-Length:'
-expect "no length" 411 code length_required
+expect "PUT without Content-Length" 411 code length_required
 { head_of 100 | sed "s|/slow?|/m?|" && printf 'half'; } >"$scratch/broken"
 talk broken 1000 LEAVE || :
 ask "$path/m" -H 'Accept: application/json'
-expect "after all that" 200 .a '[[1,2],[3,4]]'
+expect "the old value after rejected requests" 200 .a '[[1,2],[3,4]]'
 bytes_are 16 0 0
 
 # --- Names
@@ -257,14 +257,14 @@ for name in "${long}0" a%2Fb a/b a%20b a%2520b %C3%A9 . .. ''; do
     expect "the name '$name', read" 400 code bad_request
 done
 ask "$path/%6D"
-expect "a name that is escaped" 200
+expect "an escaped name" 200
 ask "$path/nothing"
-expect "no such name" 404 code no_such_matrix detail nothing
+expect "GET of an unknown name" 404 code no_such_matrix detail nothing
 ask "$path/nothing" -X DELETE
-expect "no such name, deleted" 404 code no_such_matrix
+expect "DELETE of an unknown name" 404 code no_such_matrix
 for method in GET DELETE; do
     ask "$path/nothing" -X $method -H 'If-Match: *'
-    expect "no such name, $method on a condition" 404 code no_such_matrix
+    expect "$method of an unknown name with If-Match" 404 code no_such_matrix
 done
 ask "$path/m" -X POST -d x
 expect "POST" 405 code method_not_allowed Allow: 'GET, HEAD, PUT, DELETE, OPTIONS'
@@ -273,19 +273,19 @@ expect "POST" 405 code method_not_allowed Allow: 'GET, HEAD, PUT, DELETE, OPTION
 ask "$path/m" --head
 tag=$(header ETag "$scratch/head")
 put m 4 -H 'If-None-Match: *'
-expect "there is one already" 412 code precondition_failed .field If-None-Match
+expect "If-None-Match: * for an existing matrix" 412 code precondition_failed .field If-None-Match
 put m 4 -H "If-None-Match: $(printf '%05000d' 0), $tag"
 expect "a list that is too long" 400 code bad_request .field If-None-Match detail 4095
 for header in If-Match If-None-Match; do
     ask "$path/m" -H "$header: $(printf '%05000d' 0), $tag"
-    expect "GET, and $header is too long" 400 code bad_request .field $header
+    expect "GET with a too long $header" 400 code bad_request .field $header
 done
 put m 4 -H 'If-None-Match: "a"' -H "If-None-Match: W/$tag"
-expect "another one is expected, in a second header" 412 code precondition_failed
+expect "the current ETag in a second If-None-Match" 412 code precondition_failed
 put m 4 -H 'If-Match: "old,*,tag"'
-expect "a star within a tag" 412 code precondition_failed .field If-Match
+expect "If-Match with a star within a tag" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-None-Match: "old,*,tag"'
-expect "a star within a tag that there is not" 201
+expect "If-None-Match with a star within a tag" 201
 ask "$path/new" -X DELETE
 # A star must be the only item of a list, and a tag needs quotes.
 for header in If-Match If-None-Match; do
@@ -297,11 +297,11 @@ for header in If-Match If-None-Match; do
     done
 done
 put m 4 -H 'If-Match: "other"'
-expect "another one is expected" 412 code precondition_failed .field If-Match
+expect "PUT with another ETag in If-Match" 412 code precondition_failed .field If-Match
 put new 4 -H 'If-Match: *'
-expect "one is expected" 412 code precondition_failed
+expect "If-Match: * for an unknown name" 412 code precondition_failed
 ask "$path/m" -X DELETE -H 'If-Match: "other"'
-expect "another one is to be deleted" 412 code precondition_failed
+expect "DELETE with another ETag in If-Match" 412 code precondition_failed
 for tags in "$tag" "\"a\", W/$tag" ",\"a,b\",, $tag," ' * '; do
     ask "$path/m" -H "If-None-Match: $tags"
     expect "GET, If-None-Match: $tags" 304 ETag: "$tag" Vary: Accept Content-Length: 144
@@ -309,12 +309,12 @@ done
 ask "$path/m" -H 'If-None-Match: "other"'
 expect "GET, If-None-Match: other" 200
 put m 4 -H "If-Match: \"a\", $tag"
-expect "the expected one is replaced" 200
+expect "PUT with the current ETag in If-Match" 200
 [ "$(header ETag "$scratch/head")" != "$tag" ] || fail "another value has the same ETag"
 put m 4 -H "If-Match: $tag"
-expect "it is another one now" 412
+expect "PUT with an old ETag in If-Match" 412
 put new 4 -H 'If-None-Match: *'
-expect "there was none" 201
+expect "If-None-Match: * for a new name" 201
 put new 4 -H "If-None-Match: \"$(head -c 4092 /dev/zero | tr '\0' a)\"" -H 'If-None-Match: *'
 expect "conditions that are too long to be read" 400 code bad_request .field If-None-Match
 
@@ -333,10 +333,10 @@ END
 { head_of 800 | sed 's|^Host|If-None-Match: *\r\nHost|' && head -c 800 /dev/zero; } >"$scratch/late"
 "$TALK" 127.0.0.1 "${url##*:}" 400 1500 <"$scratch/late" >"$scratch/raw" &
 late=$!
-await 20 has_metric 'store_bytes{state="reserved"}' 800 || fail "no room is reserved"
+await 20 has_metric 'store_bytes{state="reserved"}' 800 || fail "no bytes are reserved"
 put slow 2
 wait "$late"
-like "it lost against another one" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
+like "a conditional PUT that another PUT overtook" 'HTTP/1.1 412*' "$(head -n 1 "$scratch/raw")"
 bytes_are 10 0 0
 
 # --- The list of matrices
@@ -358,14 +358,14 @@ expect "PUT of the list" 405
 
 # --- Lifetimes
 put m 4
-expect "no end" 200 .expires null
+expect "a matrix without a lifetime" 200 .expires null
 put "m" 4 -G
 ask "$path/m?dtype=uint8&m=1&n=4&ttl_s=31536000" -X PUT -H "$raw" --data-binary 1234
-expect "a year" 200 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 31536000
+expect "a lifetime of a year" 200 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 31536000
 ask "$path/m?dtype=uint8&m=1&n=4&ttl_s=1" -X PUT -H "$raw" --data-binary 1234
-expect "a second" 200
+expect "a lifetime of a second" 200
 is_gone() { [ "$(status_of "$url$path/m")" = 404 ]; }
-await 10 is_gone || fail "it does not expire"
+await 10 is_gone || fail "the matrix does not expire"
 bytes_are 6 0 0
 
 # --- Pages of other sites
@@ -389,18 +389,18 @@ yes 1 | head -n 1500000 >"$scratch/long.csv"
 ask "$path/m" -X PUT -H 'Content-Type: text/csv' --data-binary "@$scratch/long.csv"
 expect "a text whose elements do not fit" 413 code too_large
 ask "$path"
-expect "after that" 200 .bytes 0
+expect "the store after a rejected text" 200 .bytes 0
 
 # --- The memory budget is too small for the text of the reply. HEAD and 304 need no text.
 put wide 1000000
 ask "$path/wide" -H 'Accept: application/json'
 expect "a text that does not fit" 413 code too_large
 ask "$path/wide" -H 'Accept: application/json' --head
-expect "its HEAD" 200 Matmul-Shape: '1, 1000000' Content-Type: application/json Content-Length: ''
+expect "HEAD of a text that does not fit" 200 Matmul-Shape: '1, 1000000' Content-Type: application/json Content-Length: ''
 ask "$path/wide" -H 'Accept: application/json' -H 'If-None-Match: *'
-expect "its 304" 304 ETag: '"*"' Content-Length: ''
+expect "a text that does not fit, not modified" 304 ETag: '"*"' Content-Length: ''
 ask "$path/wide?reduce=sum" --head
-expect "HEAD of its figures" 200 Content-Length: ''
+expect "HEAD of a reduction" 200 Content-Length: ''
 for condition in 'HEAD|A: b' 'GET|If-None-Match: *'; do
     printf '%s %s/wide HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n%s\r\n\r\n' \
         "${condition%|*}" "$path" "${condition#*|}" >"$scratch/requests"
@@ -417,9 +417,9 @@ expect "five of eight MiB" 201
 ask "$path/tall?cols=1:"
 expect "a copy that does not fit" 429 code busy
 ask "$path/tall?cols=1:" --head
-expect "its HEAD" 200 Content-Length: 4999128
+expect "HEAD of a copy that does not fit" 200 Content-Length: 4999128
 ask "$path/tall?rows=1:"
-expect "what needs no copy" 200 Content-Length: 4995128
+expect "a contiguous part needs no copy" 200 Content-Length: 4995128
 stop
 
 # --- A text waits for memory for its elements, on the connection's thread or in the worker pool.
@@ -437,7 +437,7 @@ while read -r count budget; do
     release
     wait "$put"
     same "$count numbers, once there is" 201 "$(cat "$scratch/status")"
-    finish_slow first "the one that came first" 200
+    finish_slow first "the product that came first" 200
     bytes_are $((8 * count)) 0 0
     stop
 done <<'END'
@@ -448,27 +448,27 @@ END
 # --- Limits of the store, exact to the byte
 start --backend cpu --store-memory 1000 --store-count 3 --store-ttl-s 100
 put a 1001
-expect "a byte too many" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1001,1000,1000]'
+expect "one byte more than the store has" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1001,1000,1000]'
 put a 1000
-expect "all of it" 201 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 100
+expect "as many bytes as the store has" 201 '(.expires[0:19] + "Z" | fromdate) - (.created[0:19] + "Z" | fromdate)' 100
 put b 1
-expect "nothing is left" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,0,1000]'
+expect "a byte for a full store" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,0,1000]'
 put a 1000
-expect "the old one stays until then" 507
+expect "a replacement for which the full store has no bytes" 507
 ask "$path/a" -X DELETE
 bytes_are 0 0 0
 for name in a b c; do put $name 1; done
 put d 1
-expect "a fourth" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,997,1000]' detail store-count
+expect "a fourth matrix" 507 code store_full '[.needed_bytes, .free_bytes, .limit]' '[1,997,1000]' detail store-count
 ask "$path/d?m=1&n=1" -X PUT -H "$raw" -H 'Expect: 100-continue' --data-binary 1234
-expect "a fourth, which waits for 100" 507 code store_full
-same "it was not told to go on" 1 "$(grep -c '^HTTP' "$scratch/head")"
+expect "a fourth matrix with Expect: 100-continue" 507 code store_full
+same "no 100 Continue was sent" 1 "$(grep -c '^HTTP' "$scratch/head")"
 products=$(metric 'products_total{dtype="float32"}')
 ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=d' -X POST
-expect "a fourth by a product" 507 code store_full detail store-count
-same "it was not computed" "$products" "$(metric 'products_total{dtype="float32"}')"
+expect "a fourth matrix as the result of a product" 507 code store_full detail store-count
+same "a product without space in the store is not computed" "$products" "$(metric 'products_total{dtype="float32"}')"
 put c 2
-expect "a third one's new value" 200
+expect "a new value for the third matrix" 200
 for name in a b c; do ask "$path/$name" -X DELETE; done
 
 # The size of a matrix that arrives as text is its decoded size. The size of a .npy file is the file's length.
@@ -489,25 +489,25 @@ ask "$path/a" -X DELETE
 { head_of 600 && head -c 100 /dev/zero; } >"$scratch/half"
 "$TALK" 127.0.0.1 "${url##*:}" 200 700 <"$scratch/half" >"$scratch/raw" &
 half=$!
-await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no room is reserved"
+await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no bytes are reserved"
 put a 401
-expect "the rest of the room and a byte" 507 '[.needed_bytes, .free_bytes]' '[401,400]'
+expect "one byte more than an upload leaves" 507 '[.needed_bytes, .free_bytes]' '[401,400]'
 hang_up
 bytes_are 0 0 0
 put a 401
-expect "the room of an upload that broke off" 201
+expect "the bytes of an upload that broke off" 201
 stop
 
 # A stalled upload loses its memory long before the server closes the connection.
 start --backend cpu --store-memory 1000 --timeout-ms 30000 --receive-timeout-ms 60000
 "$TALK" 127.0.0.1 "${url##*:}" 200 60000 <"$scratch/half" >"$scratch/raw" &
 half=$!
-await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no room is reserved"
+await 20 has_metric 'store_bytes{state="reserved"}' 600 || fail "no bytes are reserved"
 put a 900
 expect "an upload that has just begun" 507
 checks=$((checks + 1))
 puts_900() { put a 900 && [ "$status" = 201 ]; }
-await 9 puts_900 || fail "an upload that stands keeps its room until its end"
+await 9 puts_900 || fail "a stalled upload keeps its bytes until it ends"
 bytes_are 900 0 0
 hang_up
 stop
@@ -518,14 +518,14 @@ start --backend cpu --store-memory 32MiB --send-timeout-ms 600000
 ask "$path/large?m=2000&n=2000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/large.raw"
 curl -s --limit-rate 8M -H 'Accept: application/octet-stream' -o "$scratch/slowly" "$url$path/large" &
 slowly=$!
-await 20 test -s "$scratch/slowly" || fail "no byte comes"
+await 20 test -s "$scratch/slowly" || fail "the download does not begin"
 ask "$path/large" -X DELETE
 expect "deleted while it is sent" 204
-same "its bytes are not free" 16000000 "$(metric 'store_bytes{state="released"}')"
+same "bytes of a deleted matrix in use" 16000000 "$(metric 'store_bytes{state="released"}')"
 ask "$path/other?m=4400&n=1000" -X PUT -H "$raw" -H 'Content-Length: 17600000' --data-binary x
-expect "no room yet" 507
+expect "an upload before the download ends" 507
 wait "$slowly"
-cmp -s "$scratch/slowly" "$scratch/large.raw" || fail "what was sent is not what was stored"
+cmp -s "$scratch/slowly" "$scratch/large.raw" || fail "the client got other bytes than were stored"
 bytes_are 0 0 0
 stop
 
@@ -553,10 +553,10 @@ for name in w nothing; do
     sed "s/'$name'//; s,matrices/$name,,; s/\"request_id[^,]*,//; /^X-Request-Id:/d; /^Date:/d; /^Content-Length:/d" \
         "$scratch/told" >"$scratch/answer.$name"
 done
-same "all statuses for another's name" 404 "$(sed -n 's|^HTTP/1.1 \([0-9]*\).*|\1|p' "$scratch/answer.w" | sort -u)"
-cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another's name is not as none"
+same "all statuses for another key's matrix" 404 "$(sed -n 's|^HTTP/1.1 \([0-9]*\).*|\1|p' "$scratch/answer.w" | sort -u)"
+cmp -s "$scratch/answer.w" "$scratch/answer.nothing" || fail "another key's matrix and a missing matrix have different replies"
 as "$bob" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'
-expect "another's name in a benchmark" 404 code no_such_matrix
+expect "another key's matrix in a benchmark" 404 code no_such_matrix
 as "$alice" ask /v1/benchmark -d '{"a": {"from": "w"}, "n": 1}'
 expect "alice's own in a benchmark" 200 '[.m, .k, .dtype]' '[1,500,"uint8"]'
 as "$bob" put w 10
@@ -569,13 +569,13 @@ as "$bob" ask "$path/v" -X DELETE
 as "$bob" ask "$path"
 expect "bob's list" 200 '[(.matrices | map(.bytes)), .bytes, .limit]' '[[10],10,500]'
 as "$carol" put w 490
-expect "the rest" 201
+expect "as many bytes as are left" 201
 as "$carol" put v 1
-expect "the store is full of others' values" 507 '[.free_bytes, .limit]' '[10,500]' detail store-memory
+expect "the store is full of matrices of other keys" 507 '[.free_bytes, .limit]' '[10,500]' detail store-memory
 ask "$path/w"
-expect "no key" 401
+expect "without a key" 401
 ask "$path/a%2Fb"
-expect "no key, and no name" 401
+expect "without a key, an invalid name" 401
 
 # A named key keeps its matrices when the key changes. A removed key loses them.
 printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"

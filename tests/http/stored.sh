@@ -149,7 +149,7 @@ for turn in 1 2 3; do
     same "eight at a time, turn $turn" 8 "$(cat "$scratch"/turn.? | grep -o "\"sum\": $((turn * turn * 16777216))[.,}]" | wc -l)"
     "$FLOAT32" fill 65536 $((turn + 1)) >"$scratch/large"
     ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
-    expect "another value" 200
+    expect "replaced, turn $turn" 200
 done
 ask '/v1/matmul?a_from=large&b_from=a' -X POST
 expect "shapes that differ" 422 code bad_shape
@@ -158,10 +158,10 @@ expect "shapes that differ" 422 code bad_shape
 ask /v1/matrices/a -X DELETE
 expect "deleted" 204
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
-expect "a product of what was deleted" 404 code no_such_matrix
+expect "a product of a deleted matrix" 404 code no_such_matrix
 store a '{"a": [[1,1,1]]}'
 ask '/v1/matmul?a_from=a&b_from=b' -X POST
-expect "a product of what was stored anew" 200 .c '[[2,2]]'
+expect "a product of a matrix stored again" 200 .c '[[2,2]]'
 
 # With `out` the store gets the complete result, even if the reply has only a part.
 store left '{"a": [[1,2,3],[4,5,6]]}'
@@ -173,9 +173,9 @@ while IFS='|' read -r query accept outcome; do
     tag=$(header ETag "$scratch/head")
     cp "$scratch/got" "$scratch/product"
     ask /v1/matrices/c -H 'Accept: application/json'
-    expect "what $query has stored" 200 . '{"a":[[4,5],[10,11]],"dtype":"float32"}' ETag: "$tag"
+    expect "the matrix stored by $query" 200 . '{"a":[[4,5],[10,11]],"dtype":"float32"}' ETag: "$tag"
     ask /v1/matrices/c -X DELETE
-    expect "it can be deleted" 204
+    expect "delete the matrix stored by $query" 204
 done <<'END_OF_CASES'
 |application/json|200 .c [[4,5],[10,11]]
 reply=none|application/json|200 has("c") false .shape [2,2]
@@ -193,7 +193,7 @@ for part in '' '&rows=1:' '&cols=1:' '&rows=1:1' '&rows=2:' '&cols=2:'; do
         expect "$type$part, stored as well" 200
         same "$type$part: the same bytes" "$(od -An -tx1 "$scratch/expected")" "$(od -An -tx1 "$scratch/got")"
         ask /v1/matrices/c -H 'Accept: application/json'
-        expect "$type$part: what is stored" 200 .a '[[4,5],[10,11]]'
+        expect "$type$part: the stored matrix" 200 .a '[[4,5],[10,11]]'
     done
 done
 ask '/v1/transpose?a_from=left&out=left&ttl_s=100' -X POST
@@ -201,27 +201,27 @@ expect "a matrix in place of its transpose" 200 .c '[[1,4],[2,5],[3,6]]'
 ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST
 expect "a product of results" 200 .c '[[44,49],[58,65],[72,81]]'
 ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "e", "ttl_s": 1, "reply": "none"}'
-expect "out in JSON" 200 Location: /v1/matrices/e
+expect "out as a JSON member" 200 Location: /v1/matrices/e
 ask /v1/matmul -F a_from=left -F b_from=right -F transpose_a=1 -F out=f -H 'Accept: application/json'
-expect "out in a form" 200 Location: /v1/matrices/f
+expect "out as a form field" 200 Location: /v1/matrices/f
 ask /v1/matrices
 expect "the list" 200 '[.matrices[] | [.name, .shape]] | map(select(.[0] | test("^[c-f]$|left")))' \
     '[["c",[2,2]],["d",[3,2]],["e",[1,1]],["f",[2,2]],["left",[3,2]]]' '[.matrices[] | select(.expires) | .name]' '["e","left"]'
 sleep 1
 ask /v1/matrices/e
-expect "its life is over" 404
+expect "a result after its lifetime" 404
 
 # Conditions such as If-Match apply to the name in `out`.
 ask '/v1/matmul?a_from=left&b_from=c&out=d' -X POST -H 'If-None-Match: *'
-expect "only if there was none" 412 code precondition_failed
+expect "If-None-Match: * for an existing result" 412 code precondition_failed
 ask /v1/matrices/d -I
 tag=$(header ETag "$scratch/head")
 ask '/v1/matmul?a_from=left&b_from=c&out=d&reply=none' -X POST -H "If-Match: $tag"
-expect "only if it is that one" 200
+expect "If-Match with the current ETag" 200
 ask '/v1/matmul?a_from=left&b_from=c&out=d&reply=none' -X POST -H "If-Match: $tag"
-expect "it was replaced" 412
+expect "If-Match with an old ETag" 412
 ask /v1/matmul -d '{"a": [[2]], "b": [[3]], "out": "new"}' -H 'If-None-Match: *'
-expect "conditions, and out in the body" 400 code bad_request .field out detail query
+expect "a condition with out in the body" 400 code bad_request .field out detail query
 
 # A request uses one value even if the name is replaced while the body arrives.
 store x '{"a": [[2]]}'
@@ -233,7 +233,7 @@ exec 3>"$scratch/slow"
 printf ' ' >&3
 sleep 1
 ask /v1/matrices/x -X PUT -d '{"a": [[3]]}'
-expect "x, replaced meanwhile" 200
+expect "x is replaced during the request" 200
 printf '{"b": {"from": "x"}}' >&3
 exec 3>&-
 wait $answer
@@ -272,15 +272,15 @@ expect "a result that the store cannot hold" 507 code store_full '[.needed_bytes
 ask '/v1/matmul?m=10&k=1&n=25&a_from=identity()&b_from=identity()&out=x&reply=none' -X POST
 expect "a result that fills the store to the byte" 200
 ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=y' -X POST
-expect "no room for another" 507 code store_full .free_bytes 0
+expect "a result for a full store" 507 code store_full .free_bytes 0
 ask '/v1/matmul?m=1&k=1&n=1&a_from=x&b_from=y&out=x' -X POST
-expect "an operand that is not there" 404
+expect "a missing operand" 404
 ask /v1/matrices/x -X DELETE
-same "all bytes come back" 1000 "$(metric 'store_bytes{state="free"}')"
+same "all bytes of the store are free again" 1000 "$(metric 'store_bytes{state="free"}')"
 stop
 start --backend "$backend" --store-memory 0
 ask '/v1/matmul?a_from=a&b_from=identity()&m=1&k=1&n=1' -X POST
-expect "without the store" 422 code unsupported .field a_from detail '--store-memory 0'
+expect "an operand without the store" 422 code unsupported .field a_from detail '--store-memory 0'
 ask /v1/benchmark -d '{"a": {"from": "a"}, "n": 1}'
 expect "a benchmark without the store" 422 code unsupported .field a.from detail '--store-memory 0'
 ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
@@ -296,8 +296,8 @@ used=$(metric 'staging_bytes{state="used"}')
 ask '/v1/matmul?a_from=x&b_from=w&backend=cuda&out=y&reply=none' -X POST
 expect "a result of a GPU" 200
 ask /v1/matrices
-expect "where it is" 200 '[.matrices[].device | sub("[0-9]+$"; "")]' '["cuda:","cuda:","cuda:"]'
-same "it takes no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
+expect "the devices of stored matrices" 200 '[.matrices[].device | sub("[0-9]+$"; "")]' '["cuda:","cuda:","cuda:"]'
+same "a result on a GPU uses no host memory" "$used" "$(metric 'staging_bytes{state="used"}')"
 while IFS='|' read -r query outcome; do
     ask "/v1/matrices/y?$query" -H 'Accept: application/json'
     # shellcheck disable=SC2086
@@ -313,13 +313,13 @@ END_OF_CASES
 ask '/v1/matrices/y?cols=1:' -H 'Accept: text/csv'
 same "a column as CSV" '5 11' "$(tr '\n' ' ' <"$scratch/got" | sed 's/ $//')"
 ask /v1/matrices/y
-same "all of it as .npy" 4 "$(tail -c 16 "$scratch/got" | od -An -tf4 | wc -w | tr -d ' ')"
+same "a result on a GPU as .npy" 4 "$(tail -c 16 "$scratch/got" | od -An -tf4 | wc -w | tr -d ' ')"
 ask /v1/matrices/y -I
 expect "HEAD" 200 Matmul-Shape: '2, 2' Content-Length: 144
 ask '/v1/matrices/y?rows=1:&reduce=sum' -I
-expect "HEAD of figures" 200 Content-Type: application/json
+expect "HEAD of a reduction" 200 Content-Type: application/json
 ask /v1/matrices/y -H "If-None-Match: $(header ETag "$scratch/head")"
-expect "the client has it" 304
+expect "a result that the client has already" 304
 while IFS='|' read -r path outcome; do
     ask "/v1/$path" -X POST -H 'Accept: application/json'
     # shellcheck disable=SC2086
@@ -340,11 +340,11 @@ END_OF_CASES
 ask /v1/matmul -d '{"a": [[1,2]], "b": [[1,0,2],[0,1,3]], "backend": "cuda", "out": "row", "reply": "none"}'
 for given in '"a": {"from": "row"}, "n": 5' '"b": {"from": "row"}, "m": 1' '"a": {"from": "row"}, "b": {"from": "row"}, "transpose_b": true'; do
     ask /v1/benchmark -d "{$given, \"variants\": [\"cuda:naive\", \"cpu:naive\"], \"repeats\": 2}"
-    expect "a benchmark of it: $given" 200 '[.rows[].backend]' '["cuda","cpu"]' 'all(.rows[]; .max_error < 1)' true
+    expect "a benchmark of a stored row: $given" 200 '[.rows[].backend]' '["cuda","cpu"]' 'all(.rows[]; .max_error < 1)' true
 done
 ask /v1/matrices/row -X DELETE
-expect "it is held no more" 204
-same "it is held no more: bytes" 0 "$(metric 'store_bytes{state="released"}')"
+expect "DELETE after the benchmarks" 204
+same "bytes of deleted matrices in use" 0 "$(metric 'store_bytes{state="released"}')"
 if [ "$backend" = cpu ]; then
     ask '/v1/matmul?backend=cuda&variant=fails&out=y' -d '{"a": [[1]], "b": [[1]]}'
     expect "a product that fails" 500
@@ -356,9 +356,9 @@ if [ "$backend" = cpu ]; then
     "$TALK" 127.0.0.1 "${url##*:}" 10000000 UNREAD <"$scratch/requests" >"$scratch/raw" &
     unread=$!
     answered() { metric 'http_requests_total{route="/v1/matmul",code="500"}'; }
-    stands() { before=$(answered) && [ "$before" -gt 100 ] && [ "$before" -lt 20000 ] && sleep 0.5 && [ "$(answered)" = "$before" ]; }
-    await 60 stands || fail "all failures are read"
-    same "a failure that nobody reads keeps no room" 0 "$(metric 'store_bytes{state="reserved"}')"
+    is_stalled() { before=$(answered) && [ "$before" -gt 100 ] && [ "$before" -lt 20000 ] && sleep 0.5 && [ "$(answered)" = "$before" ]; }
+    await 60 is_stalled || fail "the server never waits for the client"
+    same "bytes reserved for a failed product whose reply is not read" 0 "$(metric 'store_bytes{state="reserved"}')"
     kill "$unread"
     wait "$unread" || :
     curl -s --max-time 60 -o "$scratch/got" -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :
@@ -376,8 +376,8 @@ fi
 for name in n w x y z; do
     ask /v1/matrices/$name -X DELETE
 done
-same "nothing is left" 0 "$(metric 'store_bytes{state="stored"}')"
-has_free_budget || fail "memory was left taken"
+same "bytes stored at the end" 0 "$(metric 'store_bytes{state="stored"}')"
+has_free_budget || fail "memory is still in use"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 

@@ -96,8 +96,8 @@ start_held --backend cpu --log-format text --tls-cert "$scratch/cert" --tls-key 
 like "the address" 'https://127.0.0.1:*' "$url"
 address=${url#https://}
 port=${address##*:}
-has_logged "the private key .* can be read by every user" || fail "no warning of a key that all can read"
-has_logged 'the certificate in force is valid until 20' || fail "the log does not say until when the certificate holds"
+has_logged "the private key .* can be read by every user" || fail "no warning about a key that every user can read"
+has_logged 'the certificate in force is valid until 20' || fail "the log does not say until when the certificate is valid"
 
 multiply="import sys, matmuld; print(matmuld.Client(sys.argv[1]).matmul([[1.0]], [[3.0]]))"
 if find_numpy; then
@@ -147,17 +147,17 @@ ask /v1/matmul -d "$product"
 expect "JSON" 200 .c '[[19,22],[43,50]]'
 head -c 8388608 /dev/urandom >"$scratch/matrix"
 ask "/v1/transpose?m=1024&n=2048" -H 'Content-Type: application/octet-stream' -H 'Expect:' --data-binary "@$scratch/matrix"
-expect "8 MiB there and back" 200
+expect "8 MiB sent and received" 200
 mv "$scratch/got" "$scratch/transposed"
 ask "/v1/transpose?m=2048&n=1024" -H 'Content-Type: application/octet-stream' -H 'Transfer-Encoding: chunked' -H 'Expect:' \
     --data-binary "@$scratch/transposed"
 expect "in chunks" 200
 checks=$((checks + 1))
-cmp "$scratch/got" "$scratch/matrix" || fail "a matrix transposed twice is not as it was"
+cmp "$scratch/got" "$scratch/matrix" || fail "a matrix transposed twice has changed"
 same "two requests: connections" '200 1 200 0' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' "$url/healthz" \
     --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
 # The headers have more bytes than a TLS session may read at once.
-same "two hundred requests of a kilobyte: replies, connections" '200 1' \
+same "200 requests of a kilobyte: replies, connections" '200 1' \
     "$(curl -s -H "X-Long: $(printf '%01000d' 0)" -o "$scratch/got" -w '%{http_code} %{num_connects}\n' "$url/healthz?[1-200]" |
         awk '$1 == 200 { replies++ } { connections += $2 } END { print replies, connections }')"
 
@@ -178,7 +178,7 @@ a cipher that authenticates afterwards|no|-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA
 END
 
 # A client that sends plain HTTP gets an error that says so.
-same "plain HTTP" 'The request is plain HTTP, but this port speaks TLS: send to https. 400' \
+same "plain HTTP: reply" 'The request is plain HTTP, but this port speaks TLS: send to https. 400' \
     "$(curl -s --max-time 10 -w '%{http_code}' "http://$address/healthz" | tr '\n' ' ')"
 same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
 
@@ -189,7 +189,7 @@ runs 1 '' --healthcheck --port "$port"
 same "the certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
 cp "$scratch/second.pem" "$scratch/cert"
 reload 'stay as they were: the private key .* does not go with'
-same "after half a change" "$(serial_of "$scratch/first.pem")" "$(served)"
+same "after a certificate without its key" "$(serial_of "$scratch/first.pem")" "$(served)"
 cp "$scratch/expired.pem" "$scratch/cert"
 reload 'stay as they were: the certificate .* has expired'
 same "after an expired certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
@@ -199,24 +199,24 @@ cp "$scratch/second.pem" "$scratch/cert"
 cp "$scratch/second.key" "$scratch/key"
 : >"$scratch/log"
 reload 'the certificate in force is valid until'
-same "after the change" "$(serial_of "$scratch/second.pem")" "$(served)"
+same "after a new certificate with its key" "$(serial_of "$scratch/second.pem")" "$(served)"
 shakes "a key from a curve" yes -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256
 shakes "a key sent by RSA" no -tls1_2 -cipher AES128-GCM-SHA256
 printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&4
 exec 4>&-
 wait "$lasting" || :
-same "a connection from before the change: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
+same "an older connection: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
 
 # The server has disconnected the slow clients that were started above.
 is_told() {
     [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
 }
-await 30 is_told || fail "who begins no handshake is still there"
+await 30 is_told || fail "clients that begin no handshake are still connected"
 for who in silent halfway; do
     at_most "$who: at least this many milliseconds" "$(cat "$scratch/$who.ms")" 4000
 done
 for part in head body; do
-    await 30 grep -q '"code": *"request_timeout"' "$scratch/reply_$part" || fail "a slow $part is not told why"
+    await 30 grep -q '"code": *"request_timeout"' "$scratch/reply_$part" || fail "a slow $part gets no reply"
     like "a slow $part" 'HTTP/1.1 408 *' "$(cat "$scratch/reply_$part")"
 done
 exec 5>&- 6>&-
@@ -243,7 +243,7 @@ start_with_key $secret --backend cpu --host 0.0.0.0 --tls-cert "$scratch/cert" -
 for row in '401 another-key-for-tls' "200 $secret"; do
     same "with the key ${row#* }" "${row% *}" "$(status_of -H "Authorization: Bearer ${row#* }" -d "$product" "$url/v1/matmul")"
 done
-same "keys in the clear: sentences" 0 "$(grep -c 'no TLS: API keys' "$scratch/log")"
+same "keys with TLS: warnings" 0 "$(grep -c 'no TLS: API keys' "$scratch/log")"
 sed -n '2p' "$scratch/second.key" >"$scratch/line"
 checks=$((checks + 1))
 ! grep -qF -f "$scratch/line" "$scratch/log" || fail "the private key is in the log"
@@ -253,7 +253,7 @@ at_most "a handshake of 160 kB: milliseconds until it is closed" 20000 $(($(now_
 stop
 
 start_with_key $secret --backend cpu --host 0.0.0.0
-same "keys without TLS: sentences" 1 "$(grep -c 'no TLS: API keys' "$scratch/log")"
+same "keys without TLS: warnings" 1 "$(grep -c 'no TLS: API keys' "$scratch/log")"
 runs 1 'what answers is not TLS' --healthcheck --port "${url##*:}" --tls-cert x --tls-key x
 stop
 finish

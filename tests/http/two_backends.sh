@@ -20,8 +20,8 @@ hold_job runs
 queue_job waits
 rm "$scratch/hold.fill"
 finish_benchmark
-expect "no room" 200 "$rows" 'cpu none,cuda busy,cpu none,cuda busy' "$figures" 'true,false,true,false' .rows[1].device ''
-like "no room: detail" '*1 jobs wait already*' "$(jq -r '.rows[1].error.detail' "$scratch/got")"
+expect "a full queue" 200 "$rows" 'cpu none,cuda busy,cpu none,cuda busy' "$figures" 'true,false,true,false' .rows[1].device ''
+like "a full queue: detail" '*1 jobs wait already*' "$(jq -r '.rows[1].error.detail' "$scratch/got")"
 release
 finish_slow runs "the product before" 200
 finish_slow waits "the product that waits" 200
@@ -44,11 +44,11 @@ post_slow waits
 await 60 has_metric queue_jobs 1 || fail "no product waits"
 rm "$scratch/hold.fill"
 finish_benchmark
-expect "nothing measured" 429 code busy Retry-After: '[1-9]*'
+expect "no variant could be measured" 429 code busy Retry-After: '[1-9]*'
 finish_slow waits "the product that waits" 200
 benchmark 16 cuda:naive cpu:naive
 rm "$scratch/hold.fill"
 finish_benchmark
-expect "with room again" 200 "$rows" 'cuda internal,cpu none' "$figures" 'false,true'
+expect "after the queue is empty" 200 "$rows" 'cuda internal,cpu none' "$figures" 'false,true'
 stop
 finish

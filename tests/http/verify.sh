@@ -30,8 +30,8 @@ printf '2 1 3 4 5 6 ' | "$FLOAT32" encode >"$scratch/raw"
 start --backend cuda
 counts 0 0 0
 told "not asked for" '' /v1/matmul -d "{$product}"
-told "as a member" "$passed" /v1/matmul -d "{$product,\"verify\":true}"
-expect "as a member" 200 '.verify | [.residual + 0, .passed, .rows_unjudged, .relative_error + 0]' '[0,true,0,0]' \
+told "verify as a JSON member" "$passed" /v1/matmul -d "{$product,\"verify\":true}"
+expect "verify as a JSON member" 200 '.verify | [.residual + 0, .passed, .rows_unjudged, .relative_error + 0]' '[0,true,0,0]' \
     .verify.bound "$(header Matmul-Verify "$scratch/head" | sed 's/.*bound="\([^"]*\)".*/\1/' | jq .)"
 told "with a raw body" "$passed" '/v1/matmul?m=1&k=2&n=2&verify=true' -H "$raw" --data-binary "@$scratch/raw"
 curl -s --max-time 30 -o "$scratch/row.npy" -H 'Accept: application/x-npy' -d '{"a":[[1]],"b":[[2,1]]}' "$url/v1/matmul"
@@ -44,9 +44,9 @@ for type in application/octet-stream application/x-npy application/json; do
 done
 expect wrong 200 .c '[[11,15]]' '.verify | [.residual + 0, .passed, .rows_unjudged]' '[1,false,0]'
 told "the next" "$passed" /v1/matmul -d "{$product,\"verify\":true}"
-told "wrong, and not finite where it could be" 'residual="0", bound="0", rows_unjudged=1' '/v1/matmul?variant=off_by_one' \
+told "wrong, in a row that may be infinite" 'residual="0", bound="0", rows_unjudged=1' '/v1/matmul?variant=off_by_one' \
     -d '{"a":[[2,1]],"b":[[3,4],[5,"NaN"]],"verify":true}'
-expect "nothing to judge" 200 \
+expect "a product without rows that can be checked" 200 \
     '.verify == {"residual": 0, "bound": 0, "passed": null, "rows_unjudged": 1, "relative_error": null}' true
 counts 4 3 1
 told "wrong on purpose" "$failed" '/v1/matmul?variant=racy' -d "{$product,\"verify\":true}"
@@ -54,9 +54,9 @@ counts 4 3 1 # checks of a variant that is wrong on purpose are not counted
 ask /v1/matmul -H 'X-Request-Id: wrong.1' -d "{$product,\"verify\":true,\"variant\":\"off_by_one\"}"
 stop
 same "the log: lines of failed checks" 4 "$(grep -c '"level":"error".*failed its check' "$scratch/log")"
-like "the log: which" '*request wrong.1 failed its check: a residual of 1 in row 0, *a relative error of about 0.* in all; off_by_one on cuda:0, 1 by 2 by 2*' \
+like "the log: the failed request" '*request wrong.1 failed its check: a residual of 1 in row 0, *a relative error of about 0.* in all; off_by_one on cuda:0, 1 by 2 by 2*' \
     "$(grep 'request wrong.1 failed' "$scratch/log")"
-like "the log: its request's line" '*"verify":"failed"*' "$(grep '"request_id":"wrong.1"' "$scratch/log")"
+like "the log: the line of the failed request" '*"verify":"failed"*' "$(grep '"request_id":"wrong.1"' "$scratch/log")"
 same "the log: requests that passed" 4 "$(grep -c '"verify":"passed"' "$scratch/log")"
 
 start --backend cuda
@@ -71,6 +71,6 @@ start --backend cpu --memory-budget 1MiB
 "$FLOAT32" fill 60000 1 >"$scratch/deep"
 told "a deep product" '' '/v1/matmul?m=1&k=30000&n=1' -H "$raw" --data-binary "@$scratch/deep"
 ask '/v1/matmul?m=1&k=30000&n=1&verify=1' -H "$raw" --data-binary "@$scratch/deep"
-expect "a deep product that is to be checked" 413 code too_large
+expect "a deep product with a check" 413 code too_large
 stop
 finish

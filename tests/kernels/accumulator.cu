@@ -21,8 +21,8 @@ constexpr unsigned M = 64; /* rows of C that one wgmma computes */
 constexpr unsigned N = 8;
 constexpr unsigned THREADS = 128; /* one warpgroup, which wgmma needs */
 
-/* Operands in shared memory are K-major without a swizzle. A core matrix has 8 rows of 16 bytes. The two core
- * matrices of the same rows are adjacent. */
+/* Operands in shared memory are K-major without a swizzle. A core matrix has 8 rows of 16 bytes. Each 8 rows
+ * of an operand fill two adjacent core matrices. */
 constexpr unsigned CORE_BYTES = 128;
 constexpr unsigned ROWS_BYTES = 2 * CORE_BYTES;
 
@@ -51,7 +51,7 @@ __device__ uint64_t descriptor(const void *shared) {
 struct float16 {
     using type = __half;
     static constexpr unsigned DEPTH = 16;
-    static constexpr int LARGE = 24; /* largest and smallest exponents of the random numbers */
+    static constexpr int LARGE = 24; /* random numbers have exponents of about -SMALL to LARGE */
     static constexpr int SMALL = 10;
     static constexpr const char *name = "float16";
     static const struct tensor_core &core() {
@@ -198,7 +198,7 @@ float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned ali
 
 uint64_t random_count;
 
-/* Returns a random number. Many are very large, subnormal or zero, because these are difficult to align. */
+/* Returns a random number. Many numbers are very large, subnormal or zero, so they are difficult to align. */
 template <class ELEMENT> float random_element() {
     /* relative to the exponent of the smallest normal number */
     static const int exponents[] = {

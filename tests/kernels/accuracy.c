@@ -14,8 +14,8 @@ static const size_t usual_depths[] = {64, 1024, 4096, 16384, 131072};
 
 struct accuracy_row {
     const struct subject *subject;
-    const struct mm_variant *ran; /* differs from the subject's if the subject is `auto` */
-    struct mm_error error;        /* says why there are no results, unless its status is MM_OK */
+    const struct mm_variant *ran; /* variant that ran; differs from subject->variant for `auto` */
+    struct mm_error error;        /* why there are no results; its status is MM_OK if there are results */
     struct exactness exactness;
 };
 
@@ -30,7 +30,7 @@ struct set {
     struct image images[MM_OPERANDS_MAX];
     struct image c;
 
-    /* About how many elements determine ‖R‖. If only a few do, the relative norm is a matter of chance. */
+    /* Approximate number of elements that determine ‖R‖. If there are few, the norm depends on chance. */
     double norm_elements;
 
     struct accuracy_row naive;
@@ -52,7 +52,7 @@ struct survey {
     size_t left_out; /* shapes that were skipped because a variant does not support them */
 };
 
-/* Returns ‖C−R‖/‖R‖. Negative if there is no result, if it is not finite, or if ‖R‖ is about 0. */
+/* Returns ‖C−R‖/‖R‖, or a negative number if C is missing or not finite, or if ‖R‖ is about 0. */
 static double norm_of(const struct accuracy_row *row) {
     const struct exactness *exactness = &row->exactness;
     if (row->error.status != MM_OK || !isfinite(exactness->difference_squares) ||
@@ -61,8 +61,8 @@ static double norm_of(const struct accuracy_row *row) {
     return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
-/* Returns the largest norm that counts as float32 accuracy. Negative if the naive kernel has no norm, or if C
- * is so small that its norm is a matter of chance. */
+/* Returns the largest norm that counts as float32 accuracy. Returns a negative number if the naive kernel has
+ * no norm, or if C is so small that the norm depends on chance. */
 static double norm_allowed(double naive, size_t elements) {
     enum { ELEMENTS_MIN = 256 };
     if (naive < 0.0 || elements < ELEMENTS_MIN)
@@ -70,7 +70,7 @@ static double norm_allowed(double naive, size_t elements) {
     return fmax(1.5 * naive, 2.5e-7);
 }
 
-/* The library is never over the limit, because it does not promise float32 accuracy. */
+/* Returns whether the norm is too large. The library does not promise float32 accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }
@@ -148,7 +148,7 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
     } while (table_end(table));
 }
 
-/* Returns (Σx)² / Σx² of the squares x. If all squares are equal, this is their number. */
+/* Returns (Σx)² / Σx², where x are the squares of R's elements. If all x are equal, this is their number. */
 static double count_norm_elements(const struct reference *reference) {
     double sum = 0.0;
     double sum_squares = 0.0;

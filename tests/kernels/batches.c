@@ -20,7 +20,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 struct kind {
     enum mm_op op;
-    enum mm_dtype dtype; /* element type of products; the plan chooses the type of transpositions */
+    enum mm_dtype dtype; /* element type of products; transpositions use a type of the plan */
     bool transpose_a;
     bool transpose_b;
 };
@@ -128,8 +128,8 @@ static void make_job(struct set *set, unsigned index, const struct subject *subj
     member->job.work.bytes = mm_product_bytes(&product);
 }
 
-static void tell(struct subject *subject, const struct plan *plan, const struct mm_job *job,
-                 const char *what) {
+static void report(struct subject *subject, const struct plan *plan, const struct mm_job *job,
+                   const char *what) {
     const struct mm_product *product = &job->product;
     const struct one_case one = {
         .data = what,
@@ -147,7 +147,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     if (!mm_variant_supports_shape(job->outcome.ran, &job->product))
         return;
     if (mm_device_run(subject->device, job) != MM_OK) {
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
         return;
     }
     memcpy(member->alone + GUARD_WORDS, job->product.c.data, mm_matrix_bytes(&job->product.c));
@@ -155,7 +155,7 @@ static void run_alone(struct member *member, struct subject *subject, const stru
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
     job->is_locked = true;
     if (mm_job_plan(job, subject->device, &job->work.error) != MM_OK)
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
     member->is_done = job->work.error.status != MM_OK || job->work.batch_key == 0;
 }
 
@@ -177,9 +177,9 @@ static void check(const struct mm_job *job, const uint32_t *got, const uint32_t 
                   struct subject *subject, const struct plan *plan) {
     subject->cases++;
     if (job->work.error.status != MM_OK)
-        tell(subject, plan, job, job->work.error.detail);
+        report(subject, plan, job, job->work.error.detail);
     else if (memcmp(got, alone, bytes) != 0)
-        tell(subject, plan, job, "other bits than alone, or written outside C");
+        report(subject, plan, job, "result differs from a run alone, or memory outside C changed");
 }
 
 /* Runs all jobs that may share a batch with job `first`. Meanwhile job `first` runs alone in another lane. */
@@ -220,7 +220,7 @@ static void run_together(struct set *set, unsigned first, struct subject *subjec
         check(&member->job, member->storage, member->alone, member->words * sizeof(uint32_t), subject, plan);
         if (member->job.work.error.status == MM_OK &&
             (member->job.outcome.batched != count || !job_reports_all(&member->job)))
-            tell(subject, plan, &member->job, "its spans or its batch are not told");
+            report(subject, plan, &member->job, "times or batch size are missing");
     }
 }
 
@@ -237,7 +237,7 @@ static void run_kind(struct set *set, struct subject *subject, const struct plan
         if (!set->members[index].is_done)
             run_together(set, index, subject, plan);
     if (sum_operands(set) != sum)
-        tell(subject, plan, &set->members[0].job, "changed an operand");
+        report(subject, plan, &set->members[0].job, "changed an operand");
     for (unsigned index = 0; index < JOBS; index++)
         free(set->members[index].alone);
 }

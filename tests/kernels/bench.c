@@ -1,5 +1,5 @@
-/* The timing mode of the test program. It uses gpu/lab/benchmark.h, like the service, so both measure alike.
- * If a GPU is timed too, the host times only its reference variant, unless the user names others. */
+/* The timing mode of the test program. It uses gpu/lab/benchmark.h to measure exactly like the service. If a
+ * GPU is timed too, the host times only its reference variant, unless the user names others. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/benchmark_wrong.h"
 #include "tests/kernels/table.h"
@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Largest m·n·k that the host computes without the option --slow. Larger products take seconds. */
+/* Largest m·n·k that the host times without --slow: with its reference variant, and with other variants. */
 static const double reference_cost_max = 0x1p31;
 static const double host_cost_max = 0x1p36;
 
@@ -52,7 +52,7 @@ static bool too_slow(const struct subject *subject, struct shape shape) {
            cost > (is_reference(subject) ? reference_cost_max : host_cost_max);
 }
 
-/* Collects the variants to time, and prints which are too slow for the shape. */
+/* Collects the variants to time, and prints the variants that are too slow for the shape. */
 static size_t make_rows(const struct options *options, const struct entrant *entrant, struct shape shape,
                         struct timed_row *rows) {
     size_t count = 0;

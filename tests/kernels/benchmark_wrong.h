@@ -12,7 +12,7 @@ static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benc
 }
 
 /* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must keep the
- * error bound and, if C has at least 16 elements, a limit on its relative error. */
+ * error bound. If C has at least 16 elements, its relative error has a limit too. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
     enum { ELEMENTS_MANY = 16 };

@@ -1,5 +1,5 @@
 /* Runs one case on every subject, in device memory. Each subject runs the case at least twice. Before each
- * run C is filled with another pattern, so an element that the kernel does not write differs between runs. */
+ * run C gets a different pattern, so an element that the kernel does not write differs between runs. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -104,7 +104,7 @@ static bool same_result(const struct image *c, const struct image *before) {
 struct stage {
     struct image operands[MM_OPERANDS_MAX];
     struct image c;
-    struct image first; /* result of a variant's first run; only on the host */
+    struct image first; /* result of a variant's first run, in host memory only */
     unsigned char *scratch;
 };
 
@@ -216,7 +216,7 @@ static void run_case(struct subject *subject, const struct plan *plan, struct st
             subject_check(subject, plan, one, c);
             memcpy(stage->first.host, c->host, c->bytes);
         } else if (!same_result(c, &stage->first)) {
-            subject_fail(subject, plan, one, "run %u gave other bits than run 0", run);
+            subject_fail(subject, plan, one, "run %u gave bits that differ from run 0", run);
             break;
         }
     }
@@ -256,7 +256,7 @@ void check_case(struct subject *subjects, size_t count, const struct plan *plan,
         if (status == MM_OK)
             run_case(&subjects[index], plan, &stage, one);
         else
-            subject_fail(&subjects[index], plan, one, "no place on the device: %s", error.detail);
+            subject_fail(&subjects[index], plan, one, "cannot copy to the device: %s", error.detail);
     }
     image_free(&stage.first);
     image_free(&stage.c);

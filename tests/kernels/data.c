@@ -1,5 +1,5 @@
-/* Generates test data. Each family of data provokes another kind of numerical error. Numbers are float64 or
- * 64-bit integers until the caller rounds them to the element type. From fill_hidden on, a few very large
+/* Generates test data. Each family of data provokes a different kind of numerical error. Numbers are float64
+ * or 64-bit integers until the caller rounds them to the element type. From fill_hidden on, a few very large
  * elements expose kernels that scale or split rows. */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/harness.h"
@@ -45,7 +45,7 @@ static int exponent(struct random *random, int limit) {
     return (int)random_below(random, 2 * (size_t)limit + 1) - limit;
 }
 
-/* Exponents of a type's smallest normal and largest numbers, and how many binary digits the type has. */
+/* Exponents of a type's smallest normal number and largest number, and its number of binary digits. */
 struct range {
     int least_normal;
     int largest;
@@ -58,7 +58,7 @@ static struct range range_of(enum mm_dtype dtype) {
     return (struct range){ilogb(precision.least) + digits - 1, ilogb(precision.largest), digits};
 }
 
-/* Scales an exponent that float32 can represent to the smaller range of another type. */
+/* Reduces an exponent that suits float32 if the element type has a smaller range. */
 static int fit(const struct lines *lines, int wanted) {
     enum { ENOUGH = 64 };
     const int largest = range_of(lines->dtype).largest;
@@ -122,7 +122,7 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's elements are subnormal, except half of those in odd rows. B makes some products normal. */
+/* A's even rows are subnormal, and half of each odd row. B's even columns make some products normal. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -145,8 +145,8 @@ static void fill_signed_zeros(struct random *random, const struct lines *lines) 
     }
 }
 
-/* About a third of the lines gets NaN or infinite elements. Some lines get zeros, because 0·Inf must be NaN.
- * Many elements of C stay finite. */
+/* About a third of A's rows and of B's columns gets one NaN or infinite element. Many other elements are
+ * zero, because 0·Inf must be NaN. Many elements of C stay finite. */
 static void fill_nonfinite(struct random *random, const struct lines *lines) {
     static const double special[] = {NAN, -NAN, INFINITY, -INFINITY, INFINITY};
     fill_symmetric(random, lines);
@@ -159,7 +159,7 @@ static void fill_nonfinite(struct random *random, const struct lines *lines) {
             *at(lines, line, random_below(random, lines->depth)) = special[random_below(random, 5)];
 }
 
-/* Products are near the type's largest number. A third of the lines is positive, so its sums may overflow. */
+/* Many products are near the largest number. A third of A's rows is positive, so some sums overflow. */
 static void fill_overflow(struct random *random, const struct lines *lines) {
     const int half = range_of(lines->dtype).largest / 2;
     FOR_EACH_ELEMENT(lines) {
@@ -169,8 +169,8 @@ static void fill_overflow(struct random *random, const struct lines *lines) {
     }
 }
 
-/* One element of each line is 2^30 times as large as the others, but is multiplied by 0. Kernels that scale a
- * line by its largest element lose accuracy here. */
+/* One element in each row of A and column of B is 2^30 times as large as the others, but is multiplied by 0.
+ * Kernels that scale rows by their largest element lose accuracy here. */
 static void fill_hidden(struct random *random, const struct lines *lines) {
     const size_t own = lines->is_a ? 0 : 4;
     const size_t others = 4 - own;
@@ -187,8 +187,8 @@ static void fill_wider_elements(struct random *random, const struct lines *lines
     fill_wide(random, lines, 30);
 }
 
-/* Products almost cancel in pairs. A has x in the first half of a row and −x(1 + 2^-20) in the second. B has
- * equal elements in both halves. In every fourth row of A nothing cancels. */
+/* Products almost cancel in pairs. A has x in the first half of a row and −x(1 + 2^-20) in the second half. B
+ * has equal elements in both halves. In every fourth row of A nothing cancels. */
 static void fill_cancellation(struct random *random, const struct lines *lines) {
     const size_t half = lines->depth / 2;
     const double part = fmax(0x1p-20, 4.0 * mm_dtype_precision(lines->dtype).unit);
@@ -202,7 +202,7 @@ static void fill_cancellation(struct random *random, const struct lines *lines) 
     }
 }
 
-/* Only one element in a hundred is not zero. The first line is dense, so C is not all zeros. */
+/* Only one element in a hundred is not zero. A's first row and B's first column have no zeros. */
 static void fill_sparse(struct random *random, const struct lines *lines) {
     fill_wide(random, lines, 20);
     FOR_EACH_ELEMENT(lines) {
@@ -211,7 +211,8 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Four diagonal blocks. The elements of A grow by 2^24 from block to block, those of B shrink by 2^20. */
+/* Only four blocks on the diagonal are not zero. From block to block A grows by 2^24, and B shrinks by 2^20.
+ */
 static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
@@ -242,7 +243,7 @@ static void set_largest(struct random *random, const struct lines *lines, double
     }
 }
 
-/* Two scaled float16 represent each number exactly. */
+/* The sum of two scaled float16 represents each number exactly. */
 static void fill_whole_numbers(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *at(lines, line, depth) = (double)(1 + random_below(random, lines->is_a ? 1023 : 4));
@@ -269,7 +270,7 @@ static void fill_small_fractions(struct random *random, const struct lines *line
     }
 }
 
-/* Random bits. NaN and Inf occur in only one of four lines, so much of C stays finite. */
+/* Random bits. NaN and Inf occur only in every fourth row of A and column of B, so much of C stays finite. */
 static void fill_encodings(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const uint64_t bits = random_next(random);
@@ -278,13 +279,13 @@ static void fill_encodings(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Integer families: narrower types use the lowest bits of these 64-bit words. */
+/* Families of integers generate 64-bit words. Narrower types use the lowest bits of a word. */
 
 static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
     return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;
 }
 
-/* Sums of these words overflow, and must wrap around. */
+/* Sums of such random words overflow, and must wrap around. */
 static void fill_words(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *word_at(lines, line, depth) = random_next(random);
@@ -297,7 +298,6 @@ static void fill_small_words(struct random *random, const struct lines *lines) {
     }
 }
 
-/* The smallest and the largest numbers of the type, and numbers near 0. */
 static void fill_extreme_words(struct random *random, const struct lines *lines) {
     const uint64_t highest = UINT64_C(1) << (8 * mm_dtype_bytes(lines->dtype) - 1);
     const uint64_t extremes[] = {highest, highest - 1, highest + 1, 0, 1, UINT64_MAX};

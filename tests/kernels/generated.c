@@ -1,4 +1,4 @@
-/* A device must generate the operands that the host generates. Also tests parts and reductions of results.
+/* Tests that a device generates operands exactly like the host. Also tests parts and reductions of results.
  * Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/matrix/source.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transposes a generated operand on the device. It consists of `matrices` matrices, one below the other. */
+/* Transposes a generated operand on the device. The operand is a column of `matrices` matrices. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
     const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     struct mm_error error;
     bool good = true;
     if (backend == NULL || backend->open(0, &device, &error) != MM_OK) {
-        printf("no such device: %s\n", backend == NULL ? "usage: made BACKEND" : error.detail);
+        printf("no such device: %s\n", backend == NULL ? "usage: generated BACKEND" : error.detail);
         return 77;
     }
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)

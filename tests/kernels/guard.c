@@ -11,7 +11,7 @@
 
 enum { DEPTH = TENSOR_CORE_DEPTH, BLOCK = 32 };
 
-/* The guard must be right for each alignment before this one. */
+/* The guard must be right for the alignments whose number is below PROMISED. */
 enum { PROMISED = TENSOR_CORE_WITH_ZEROS };
 
 static unsigned failures;
@@ -46,7 +46,7 @@ static struct side side_make(size_t count, size_t k) {
     return side;
 }
 
-/* Allocates both operands. The caller fills x. */
+/* Allocates both operands. The caller fills `x` of each operand. */
 static struct pair pair_make(size_t rows, size_t cols, size_t k) {
     return (struct pair){side_make(rows, k), side_make(cols, k)};
 }
@@ -58,7 +58,6 @@ static void pair_free(const struct pair *pair) {
     free(pair->a.x);
 }
 
-/* Scales and splits x. */
 static void side_split(struct side *side, bool is_a) {
     const float factor = is_a ? mm_fp32_threshold((unsigned)side->k) : 1.0F;
     for (size_t index = 0; index < side->count; index++) {
@@ -90,8 +89,8 @@ static void pair_split(struct pair *pair) {
     side_split(&pair->b, false);
 }
 
-/* Computes an element by the model, in the order of the kernels for k up to 448. Returns whether the guard
- * certifies the element. */
+/* Computes an element by the model. Adds products in the order of the kernels, which is different for k above
+ * 448. Returns whether the guard certifies the element. */
 static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned model, float *value) {
     const enum tensor_core_alignment alignment = (enum tensor_core_alignment)model;
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
@@ -139,7 +138,7 @@ struct totals {
     double relative_max; /* largest allowed relative error; 0 for no limit */
     size_t elements;
     size_t certified[PROMISED];
-    double worst[PROMISED]; /* largest error divided by its bound, of certified elements */
+    double worst[PROMISED]; /* of all certified elements, the largest ratio of error to bound */
 };
 
 static void totals_print(const struct totals *totals) {
@@ -190,8 +189,8 @@ static double check_value(const struct expected *expected, size_t k, float value
     return fraction;
 }
 
-/* Checks the element that the model computes if the guard certifies it. Also checks the GPU's element unless
- * `got` is NULL. If is_split, the tensor cores computed *got, and both elements must have equal bits. */
+/* Checks the model's element if the guard certifies it. Checks the GPU's element unless `got` is NULL. If
+ * is_split, the tensor cores computed *got, so it is also compared with the model's element. */
 static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);
@@ -232,8 +231,8 @@ static void check_and_free(struct pair *pair, struct totals *totals) {
     pair_free(pair);
 }
 
-/* Products of one element that earlier searches found. The guard once certified the first five although they
- * were wrong. In the last two, scaling or splitting turns a needed element of A into 0. */
+/* Products with one element of C that once failed. The guard certified the first five although they were
+ * wrong. In the last two, scaling or splitting turns a needed element of A into 0. */
 static void check_known(void) {
     static const struct {
         const char *name;
@@ -262,11 +261,11 @@ static void check_known(void) {
     }
 }
 
-/* Exponents of all float16 numbers below 2^15, including subnormals. Scaled elements are not larger. */
+/* Exponents of all float16 numbers below 2^15, including subnormals. Scaled elements stay below 2^15. */
 enum { LEAST = -24, MOST = 14, EXPONENTS = MOST + 1 - LEAST };
 
-/* Tries each pair of exponents. The largest element of each line is multiplied by 0. The element with the
- * first significand makes the tensor cores truncate the products of the others. */
+/* Each row of A or column of B gets a different pair of exponents, for x[1] and for the elements behind x[1].
+ * The largest element is multiplied by 0. A large x[1] makes the tensor cores truncate the other products. */
 static void make_searched(struct side *side, bool is_a, const float *significands, size_t thin) {
     for (size_t index = 0; index < side->count; index++) {
         float *x = side->x + index * DEPTH;
@@ -300,8 +299,8 @@ static void search(size_t thin) {
     }
 }
 
-/* Fills lines with elements of four kinds, which have a random exponent in each line. All lines have the
- * kinds in the same places. */
+/* Element k has the kind kinds[k] in each row of A or column of B. Within a row or column, elements of one
+ * kind have the same random exponent. */
 static void make_random(struct side *side, bool is_a, struct random *random, const unsigned *kinds) {
     for (size_t index = 0; index < side->count; index++) {
         const bool is_positive = random_below(random, 2) == 0;
@@ -375,7 +374,7 @@ static void check_families(void) {
     }
 }
 
-/* On ordinary data the guard must certify almost all elements, because repairing the others takes time. Sums
+/* On ordinary data the guard must certify almost all elements, because repairing an element takes time. Sums
  * in float64 stand in for the sums of the tensor cores. */
 static void check_shares(void) {
     static const char *const ordinary[] = {"symmetric", "unit", "normal"};

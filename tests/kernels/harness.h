@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* Exit statuses beside EXIT_SUCCESS and EXIT_FAILURE. 77 means that the requested backend has no device. */
+/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. 77 means that the requested backend has no device. */
 enum { EXIT_USAGE = 2, EXIT_SKIPPED = 77 };
 
 /* --- shapes.c: named lists of shapes ------------------------------------------------------------ */
@@ -46,8 +46,8 @@ union number {
     uint64_t whole;
 };
 
-/* The rows of A or the columns of B, which a family of data fills. Number d of a line is x[line·line_step +
- * d·depth_step]. Later the caller rounds the numbers to the type. */
+/* A line is a row of A or a column of B. A family of data fills all lines. Number d of a line is
+ * x[line·line_step + d·depth_step]. Later the caller rounds the numbers to the type. */
 struct lines {
     bool is_a;
     enum mm_dtype dtype;
@@ -103,7 +103,7 @@ struct expected {
     double sum;       /* R rounded to float64; for integers, R in C's type */
     double low;       /* R − sum for float64, else 0 */
     double magnitude; /* sum of the absolute values of the products */
-    double scale;     /* factor of sum, low and magnitude; below 1 if they would overflow */
+    double scale;     /* sum, low and magnitude are multiplied by it; 1 if they do not overflow */
     uint64_t whole;   /* R modulo 2^64, only for integers */
     /* An epilogue turns the allowed error e of a sum into growth·e + extra. Without one they are 1 and 0. */
     double growth;
@@ -123,7 +123,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
 void reference_free(struct reference *reference);
 
 /* Describes the allowed error of a floating-point element. Sums may differ from R by e = relative·(|A|·|B|) +
- * absolute. Rounding to a narrower C adds unit·(|R| + e) + step. */
+ * absolute. Rounding to a narrower C adds unit·(|R| + e) + step to the allowed error. */
 struct arithmetic {
     double sum_unit; /* unit roundoff of the type of the sums */
     double sum_normal;
@@ -179,8 +179,8 @@ struct layout {
     size_t bias_shift;
 };
 
-/* The layouts combine both transpose flags with dense or padded rows of A, B and C. `seed` chooses the
- * padding. It also moves about one matrix in four to an unaligned address. */
+/* The 32 layouts combine both transpose flags with dense or padded rows of A, B and C. `seed` chooses the
+ * padding, and moves about one matrix in four to an unaligned address. */
 enum { LAYOUT_COUNT = 32 };
 struct layout layout_make(unsigned index, uint64_t seed);
 
@@ -208,7 +208,7 @@ struct one_case operands_case(const struct operands *operands, const struct fami
 /* A matrix in host memory between two guard regions, with an optional copy on a device. All members are 0 if
  * there is no matrix, as for B of a transposition. */
 struct image {
-    unsigned char *host; /* owned; guard, matrix, guard */
+    unsigned char *host; /* owned; holds a guard, the matrix and another guard */
     size_t bytes;
     size_t before;         /* bytes of the guard in front of the matrix */
     struct mm_matrix view; /* the matrix in `host` */
@@ -216,7 +216,7 @@ struct image {
     void *memory; /* copy on `device`, owned; NULL if there is none */
 };
 
-/* Before a run C is filled with a poison pattern, which shows elements that the kernel does not write. */
+/* Before a run C is filled with one of these poison patterns, which show elements that the kernel omits. */
 enum { POISON_COUNT = 2 };
 
 /* Allocate and fill images of all operands. Guards and the gaps between rows hold NaN or -1, so a kernel
@@ -235,7 +235,7 @@ bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t
 struct mm_product image_product(const struct image operands[MM_OPERANDS_MAX], const struct image *c,
                                 const struct one_case *one, bool on_device);
 
-/* Allocates device memory for the image, which image_free frees. Copies nothing; image_upload does. */
+/* Allocates device memory for the image, which image_free frees. image_upload copies the image there. */
 enum mm_status image_to_device(struct image *image, struct mm_device *device, struct mm_error *error);
 enum mm_status image_upload(const struct image *image, struct mm_error *error);
 
@@ -266,25 +266,25 @@ struct plan {
     enum mm_dtype dtype; /* type of the operands of products */
     unsigned dtypes;     /* set of MM_DTYPE_BIT: the types to transpose */
     uint64_t seed;
-    unsigned repeat;          /* runs of each case, at least 2; their bits must be equal */
+    unsigned repeat;          /* runs of each case, at least 2; all runs must give equal bits */
     unsigned thin;            /* run one in `thin` cases, at least one for each shape */
     atomic_size_t *next_unit; /* next unit of work; all threads share it */
     bool has_jobs;            /* also run small cases as whole jobs */
     bool has_epilogues;       /* products have the epilogues of epilogues.c */
 };
 
-/* Takes the next unit of work for the calling thread. A unit is a shape with one family of data, or with one
- * element type for transpositions. */
+/* Takes the next unit of work for the calling thread. A unit of products is a shape with one family of data.
+ * A unit of transpositions is a shape with one element type. */
 static inline size_t plan_next_unit(const struct plan *plan) {
     return atomic_fetch_add_explicit(plan->next_unit, 1, memory_order_relaxed);
 }
 
-/* Both count a failure of the subject and print it. subject_fail also prints the case. */
+/* subject_print and subject_fail count a failure and print it. subject_fail also prints the case. */
 void subject_print(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Returns whether the variant does not support the case. If so, counts a refusal, or a failure if `status` is
+/* Returns true if the variant does not support the case. Then counts a refusal, or a failure if `status` is
  * not MM_UNSUPPORTED. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
@@ -293,8 +293,8 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
 void subject_check(struct subject *subject, const struct plan *plan, const struct one_case *one,
                    const struct image *c);
 
-/* Run one case on every subject. All subjects must have the same device. check_case uses device memory.
- * jobs_case uses whole jobs in host memory, on every lane. */
+/* These functions run one case on all subjects, which must have the same device. check_case uses device
+ * memory. jobs_case uses whole jobs in host memory, on every lane. */
 void check_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 void jobs_case(struct subject *subjects, size_t count, const struct plan *plan, const struct one_case *one);
 
@@ -328,9 +328,8 @@ cases_function batches_run, stacks_run;
 
 enum { SHARE_THREADS_MAX = 16 };
 
-/* Calls `check` on `threads` threads. Each thread has its own device and its own copies of the subjects,
- * because only one thread may use a device. Adds up the results. Prints a line and returns false if a device
- * cannot be opened. */
+/* Calls `check` on `threads` threads, and adds up the results. Each thread has its own device and subjects,
+ * because only one thread may use a device. If a device cannot be opened, prints a line and returns false. */
 bool share_check(cases_function *check, unsigned threads, struct subject *subjects, size_t count,
                  const struct plan *plan);
 
@@ -340,10 +339,10 @@ struct timing {
     enum mm_op op;
     enum mm_dtype dtype;
     unsigned repeats; /* runs of each row, at least 1 */
-    unsigned seconds; /* a row is repeated no longer than this; not 0 */
+    unsigned seconds; /* time limit for all runs of a row; not 0 */
     bool transpose_a; /* A is stored transposed */
     bool transpose_b;
 };
 
-/* Returns memory that the caller frees. Ends the program if there is none. */
+/* Returns memory that the caller frees. Ends the program if memory runs out. */
 void *harness_allocate(size_t bytes);

@@ -6,9 +6,8 @@
 
 enum { GUARD_BYTES = 4096, PATTERN_BYTES = 4 };
 
-/* Poisons for C: a quiet NaN of every result type that no computation produces, and a number that float32
- * represents exactly. Guards of operands hold a NaN of every floating-point type, which is -1 for
- * integers. */
+/* C is filled with a NaN that no computation produces, or with an ordinary number. All bits of an operand's
+ * guards are set, which means NaN for every floating-point type and -1 for integers. */
 static const unsigned char poisons[POISON_COUNT][PATTERN_BYTES] = {{0xfb, 0x7f, 0xfb, 0x7f},
                                                                    {0x00, 0xe4, 0x40, 0x46}};
 static const unsigned char operand_guard[PATTERN_BYTES] = {0xff, 0xff, 0xff, 0xff};
@@ -34,14 +33,13 @@ struct layout layout_make(unsigned index, uint64_t seed) {
     return layout;
 }
 
-/* Repeats the pattern over the whole image. */
 static void fill_pattern(const struct image *image, const unsigned char *pattern) {
     memcpy(image->host, pattern, PATTERN_BYTES);
     for (size_t filled = PATTERN_BYTES; filled < image->bytes; filled *= 2)
         memcpy(image->host + filled, image->host, mm_size_min(filled, image->bytes - filled));
 }
 
-/* Allocates rows of cols + extra elements, `shift` elements behind a 64-byte boundary. */
+/* Allocates rows of cols + extra elements. The first row is `shift` elements after a 64-byte boundary. */
 static void image_make(struct image *image, enum mm_dtype dtype, size_t rows, size_t cols, size_t extra,
                        size_t shift) {
     *image = (struct image){0};

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* At most this many lanes are tested. */
 enum { LANES_MAX = 4 };
 
 void job_prepare(struct mm_job *job, const struct subject *subject, const struct mm_product *product) {
@@ -36,7 +35,7 @@ static void check(struct subject *subject, const struct plan *plan, const struct
         subject_fail(subject, plan, one, "job: %s: %s", mm_status_name(job->work.error.status),
                      job->work.error.detail);
     else if (!job_reports_all(job))
-        subject_fail(subject, plan, one, "job: its spans or its batch are not told");
+        subject_fail(subject, plan, one, "job: times or batch size are missing");
     else if (!image_surroundings_intact(c, poison, &byte))
         subject_fail(subject, plan, one, "job: wrote outside C, at byte %td from its start", byte);
     else

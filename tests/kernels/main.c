@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the CPU, named lists leave out larger products and transpositions, because they take minutes. */
+/* On the CPU, named lists leave out shapes with a higher cost, because they take minutes. */
 static const double cpu_cost_max = 4e8;
 static const double moved_cost = 100.0;
 
@@ -22,8 +22,8 @@ static double cost_of(enum mm_op op, const struct shape *shape) {
     return (double)shape->m * (double)shape->n * (op == MM_MATMUL ? (double)shape->k : moved_cost);
 }
 
-/* float32 is checked with all shapes. Other types share most of its code, so each type gets one shape in
- * SHAPES_SHARE. A type that --dtype names gets all shapes. */
+/* float32 is checked with all shapes. Other types share most code with float32, so each of them gets one
+ * shape in SHAPES_SHARE. A type that --dtype names gets all shapes. */
 enum { SHAPES_SHARE = 8, CASES_SHARE = 16 };
 
 static bool is_left_to_others(const struct options *options, enum mm_op op, enum mm_dtype dtype,
@@ -75,8 +75,8 @@ static bool must_run(const struct plan *plan, const struct subject *subject) {
     return plan->has_jobs && (subject->device->backend->is_host || mm_dtype_bytes(plan->dtype) > 1);
 }
 
-/* Adds up the subjects' results. A subject that ran no case has failed, unless it refused all cases. With
- * whole jobs, only variants of 1-byte types on a GPU may refuse all cases. */
+/* Adds up the subjects' results. A subject that ran no case has failed, unless it refused all cases. If the
+ * plan has whole jobs, only variants of 1-byte types on a GPU may refuse all cases. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {
@@ -170,7 +170,7 @@ static int run(const struct options *options) {
     const size_t count = devices_open(options, devices);
     int code;
     if (count == 0) {
-        printf("no backend opens here\n");
+        printf("no backend can be opened\n");
         code = EXIT_SKIPPED;
     } else if (options->accuracy || options->times.count > 0) {
         code = measure(options, devices, count);

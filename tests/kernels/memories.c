@@ -10,12 +10,12 @@
 
 enum { EXIT_SKIPPED = 77 };
 
-/* A probe runs in slices. No slice may take longer, once the kernels are loaded. */
+/* No slice of a probe may take longer than this, once the kernels are loaded. */
 #define SLICE_NS_MAX UINT64_C(200000000)
 
 static unsigned failures;
 
-/* Counts and prints a failure unless less < more. `access` is NULL if the law concerns the whole device. */
+/* Prints a failure unless less < more. `access` is NULL if the law concerns the whole device. */
 static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
     if (isfinite(less) && isfinite(more) && less < more)
         return;
@@ -28,7 +28,7 @@ static void expect_less(double less, double more, const char *law, const struct 
     printf("\n");
 }
 
-/* Measured times may be one cycle too small. */
+/* Measured times may be one cycle too small, so the limits are one cycle lower. */
 static void check_access(const struct mm_probe *probe, size_t index) {
     const struct mm_access *access = &probe->accesses[index];
     const struct mm_access_time *time = &probe->times[index];
@@ -53,8 +53,8 @@ static const struct mm_access_time *find(const struct mm_probe *probe, unsigned 
     abort();
 }
 
-/* The stride is a power of two, so it equals the number of threads that use the same bank. Padding lets each
- * thread use another bank. */
+/* The stride is a power of two, so it equals the number of threads that use the same bank. With padding, each
+ * thread uses a different bank. */
 static void check_strides(const struct mm_probe *probe) {
     for (unsigned stride = 2; stride <= 32; stride *= 2)
         expect_less(find(probe, stride / 2, false)->latency_cycles,

@@ -25,7 +25,7 @@ struct options {
     bool accuracy;                               /* measure accuracy instead of checking or timing */
     const struct family *families[FAMILY_COUNT]; /* all families if family_count is 0 */
     unsigned family_count;
-    size_t depths[OPTION_DEPTHS_MAX]; /* values of k for --accuracy; the default if depth_count is 0 */
+    size_t depths[OPTION_DEPTHS_MAX]; /* values of k for --accuracy; default values if depth_count is 0 */
     unsigned depth_count;
     unsigned edge; /* rows and columns of C for --accuracy; 0 for the default */
 };
@@ -35,17 +35,17 @@ bool options_read(struct options *options, char **arguments);
 void options_free(struct options *options);
 void options_help(void);
 
-/* Opens the first device of each selected backend, and prints why others cannot be opened. The preferred
+/* Opens the first device of each selected backend, and prints why a device cannot be opened. The preferred
  * backend comes first and the host last. Returns the number of open devices, which the caller closes. */
 enum { DEVICES_MAX = 8 };
 size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]);
 
-/* Returns the selected variants that the device can run, and prints which it cannot. A variant with several
- * tiles makes one subject for each tile. The caller frees the array. */
+/* Returns the selected variants that the device can run, and prints the selected variants that it cannot run.
+ * A variant with several tiles makes one subject for each tile. The caller frees the array. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 enum mm_dtype dtype, size_t *count);
 
-/* Print tables of times, or of one device's accuracy, as Markdown. Also write them to `csv` unless it is
- * NULL. Return the exit status of the program. Inexact results are no failure. */
+/* bench_run prints tables of times. accuracy_run prints tables of one device's accuracy. Both also write to
+ * `csv` unless it is NULL, and return the exit status of the program. Inexact results are no failure. */
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);

@@ -1,7 +1,7 @@
 /* Runs every variant of products with all shapes, families of data, layouts and result types. */
 #include "tests/kernels/harness.h"
 
-/* The operands and the expected C of a shape. They are computed only if a layout needs them. */
+/* The operands and the expected C of a shape, which are computed only if a layout needs them. */
 struct data {
     struct operands operands;
     struct reference reference;
@@ -24,7 +24,8 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
-/* Chooses the layout and the type of C. One case in USUAL_OF has an unusual type. */
+/* Chooses the layout and the type of C. About one case in USUAL_OF has a random type of C, or more cases if A
+ * and B are not float32. */
 static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     enum { USUAL_OF = 8 };
     struct random random = {random_mix(seed, 0xd7e + index)};

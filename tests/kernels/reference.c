@@ -13,7 +13,7 @@
 /* Larger products are sampled, because computing all elements takes too long. */
 enum { WHOLE_COST_MAX = 1 << 25, SAMPLES_INSIDE = 4096, SAMPLES_EACH_EDGE = 128 };
 
-/* Sums of adjacent elements of a row. Each array has one member of struct expected. */
+/* Sums for adjacent elements in a row of C. There is one array for each number in struct expected. */
 struct sums {
     double *sum;
     double *low;
@@ -97,7 +97,7 @@ static void sample(struct reference *reference, const struct operands *operands,
     }
 }
 
-/* Shared by the threads that compute all elements. Each thread repeatedly computes the next row. */
+/* The threads that compute all elements share this. Each thread repeatedly computes the next row. */
 struct whole {
     const struct operands *operands;
     struct expected *expected;
@@ -136,7 +136,7 @@ void reference_make_whole(struct reference *reference, const struct operands *op
     struct whole whole = {.operands = operands, .expected = reference->expected};
     pthread_t others[SHARE_THREADS_MAX];
     unsigned started = 0;
-    /* If a thread cannot be started, the others compute its rows. */
+    /* If a thread cannot be started, other threads compute its rows. */
     while (started + 1 < threads && pthread_create(&others[started], NULL, make_rows, &whole) == 0)
         started++;
     make_rows(&whole);
@@ -162,9 +162,8 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-/* Tensor cores lose more accuracy with float8, because they add 33 addends truncated at 2^-13 of the largest.
- * They do this four times before the sum is added in float32. Other types are only truncated instead of
- * rounded. */
+/* With float8, tensor cores lose more accuracy: four times they truncate 33 addends at 2^-13 of the largest,
+ * before they add the sum in float32. With other types they truncate sums instead of rounding them. */
 static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
     const double v = 0x1p-11; /* relative error of rounding to tf32 */
     const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
@@ -188,13 +187,14 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        /* Half a rounding step above the largest number. */
+        /* Rounds to infinity, because it is half a rounding step above the largest number. */
         arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit));
     }
     return arithmetic;
 }
 
-/* Returns whether the sums of the products with the sign of `sum` may overflow. */
+/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative products.
+ */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;

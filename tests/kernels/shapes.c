@@ -25,8 +25,8 @@ static const struct shape tiny[] = {
     {8, 8, 8}, {16, 16, 16}, {17, 15, 16}, {31, 33, 32}, {32, 32, 32}, {33, 31, 34}, {40, 24, 9},
 };
 
-/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. In the last ones
- * k is a multiple of 16, because cuBLAS requires that for float8. */
+/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. The last shapes
+ * have a k that cuBLAS requires for float8, a multiple of 16. */
 static const struct shape small[] = {
     {1, 1, 0},      {1, 40, 0},     {40, 1, 0},     {17, 33, 0},   {1, 1, 1},      {1, 1, 2},
     {1, 1, 31},     {1, 1, 257},    {1, 1, 1024},   {1, 2, 40},    {1, 37, 1},     {1, 64, 64},
@@ -79,10 +79,11 @@ static void add_all(struct shape_list *list, const struct shape *shapes, size_t 
 }
 
 static void add_small(struct shape_list *list, uint64_t seed) {
-    /* One in seven of all triples of 1 to 10. 7 and 10 are coprime, so every pair of sizes occurs. */
+    /* Adds one in seven of all triples of sizes from 1 to 10. 7 and 10 are coprime, so every pair of sizes
+     * occurs. */
     for (size_t index = 0; index < 1000; index += 7)
         shapes_add(list, index / 100 + 1, index / 10 % 10 + 1, index % 10 + 1);
-    /* One in eleven of all triples of sizes next to tile sizes. */
+    /* Adds one in eleven of all triples of sizes next to tile sizes. */
     static const size_t edges[] = {7, 8, 9, 15, 16, 17, 31, 32, 33};
     for (size_t index = 0; index < 729; index += 11)
         shapes_add(list, edges[index / 81], edges[index / 9 % 9], edges[index % 9]);
@@ -96,10 +97,10 @@ static void add_small(struct shape_list *list, uint64_t seed) {
 
 static void add_small_transposes(struct shape_list *list, uint64_t seed) {
     struct random random = {random_mix(seed, 0x5a4f)};
-    /* One in 37 of all pairs of 1 to 40. 37 and 40 are coprime, so every size occurs. */
+    /* Adds one in 37 of all pairs of sizes from 1 to 40. 37 and 40 are coprime, so every size occurs. */
     for (size_t index = 0; index < 1600; index += 37)
         shapes_add(list, index / 40 + 1, index % 40 + 1, 0);
-    /* One in five of all pairs of sizes next to multiples of the tile sizes. */
+    /* Adds one in five of all pairs of sizes next to multiples of the tile sizes. */
     static const size_t edges[] = {31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129};
     for (size_t index = 0; index < 144; index += 5)
         shapes_add(list, edges[index / 12], edges[index % 12], 0);
@@ -117,7 +118,7 @@ bool shapes_named(enum mm_op op, const char *name, uint64_t seed, struct shape_l
         const char *name;
         const struct shape *shapes;
         size_t count;
-        void (*add)(struct shape_list *list, uint64_t seed); /* generates more shapes, or NULL */
+        void (*add)(struct shape_list *list, uint64_t seed); /* adds generated shapes, or NULL */
     } sets[] = {
         {MM_MATMUL, "tiny", COUNTED(tiny), NULL},
         {MM_MATMUL, "small", COUNTED(small), add_small},

@@ -9,7 +9,7 @@
 struct sharer {
     cases_function *check;
     const struct plan *plan;
-    struct mm_device *device; /* only for this thread; the first thread uses the caller's */
+    struct mm_device *device; /* only this thread uses it; the first thread has the caller's device */
     struct subject *subjects; /* copies; owned */
     size_t count;
     pthread_t thread;
@@ -57,7 +57,7 @@ bool share_check(cases_function *check, unsigned threads, struct subject *subjec
         }
         take_subjects(sharer, subjects, count);
         if (pthread_create(&sharer->thread, NULL, run, sharer) != 0) {
-            fprintf(stderr, "kernels: no thread\n");
+            fprintf(stderr, "kernels: cannot start a thread\n");
             abort();
         }
     }

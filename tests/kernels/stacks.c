@@ -10,7 +10,7 @@ enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 enum { ALPHA = -3, BETA = 2 }; /* factors of products with an epilogue */
 
 /* Dimensions of the stacks. They include broadcasting of one or both operands, dimensions that cannot be
- * merged, and more products than a CUDA grid has in z. */
+ * merged, and more products than the z dimension of a CUDA grid allows. */
 static const struct {
     struct mm_shape a;
     struct mm_shape b;
@@ -33,8 +33,8 @@ static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {3
                                       {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Returns whether to run the test. Leaves out slow combinations. Other types than float32 share most of its
- * code, so each runs only one test in SHARE. */
+/* Returns whether to run the test. Leaves out slow combinations. Other types share most code with float32, so
+ * each of them runs only one test in SHARE. */
 static bool is_wanted(bool is_host, enum mm_dtype dtype, size_t stack, const struct shape *shape,
                       size_t number) {
     enum { COST_MAX = 1 << 20, HOST_COST_MAX = 1 << 18, SHARE = 4, HOST_COUNT_MAX = 1000 };

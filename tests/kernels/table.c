@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns the name of the column, or NULL if the format leaves the column out. */
+/* Begins a cell, or writes the column's name. Returns whether the caller must write the cell's content. */
 static bool begin(struct table *table, const char *csv, const char *markdown) {
     const char *name = table->is_csv ? csv : markdown;
     if (name == NULL)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The caller sets out, is_csv and is_head. The functions set the others. */
+/* The caller sets out, is_csv and is_head. The functions set the other members. */
 struct table {
     FILE *out;
     bool is_csv;
@@ -25,5 +25,5 @@ static inline double table_known(double number, bool is_known) {
     return is_known ? number : (double)NAN;
 }
 
-/* Ends the row. Returns true if it was the heads of the columns, so the caller must write the row again. */
+/* Ends the row. Returns true if it had the names of columns, so the caller must write the row again. */
 bool table_end(struct table *table);

@@ -1,5 +1,5 @@
-/* Computes the model of tensor_core.h in integers. Truncation makes each addend a multiple of
- * 2^-fraction_bits times the largest addend's power of two. */
+/* Computes the model of tensor_core.h in integers. Truncation makes each addend a multiple of 2^(e −
+ * fraction_bits), where e is the largest exponent of an addend. */
 #include "tests/kernels/tensor_core.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* A bit-accurate model of Hopper's `wgmma` with float32 sums, for one element of C, after MMA-Sim (P. Xie et
- * al., arXiv 2511.10909, 2025). Addends are aligned to the largest exponent and truncated, then their sum is
- * truncated. Any thread may call. */
+ * al., arXiv 2511.10909, 2025). All addends are aligned to the largest exponent and truncated. Their sum is
+ * truncated too. Any thread may call. */
 #pragma once
 
 #include <stddef.h>
@@ -10,9 +10,9 @@ __BEGIN_DECLS
 
 /* The exponent by which the model aligns a product with a subnormal or zero factor. */
 enum tensor_core_alignment {
-    TENSOR_CORE_NORMALIZED, /* exponent of the highest bit of the subnormal, which loses least */
-    TENSOR_CORE_AS_STORED,  /* exponent_min, as published; a product with 0 has no exponent */
-    TENSOR_CORE_WITH_ZEROS, /* exponent_min; a factor of 0 has exponent -14 */
+    TENSOR_CORE_NORMALIZED, /* exponent of the subnormal's highest bit; loses the fewest bits */
+    TENSOR_CORE_AS_STORED,  /* exponent_min, as published; products with a factor of 0 do not count */
+    TENSOR_CORE_WITH_ZEROS, /* exponent_min, also for a factor of 0 */
     TENSOR_CORE_ALIGNMENTS
 };
 
@@ -21,7 +21,7 @@ extern const char *const tensor_core_names[TENSOR_CORE_ALIGNMENTS];
 /* Describes how one instruction adds its products. */
 struct tensor_core {
     unsigned depth;     /* number of products that one instruction adds */
-    int fraction_bits;  /* bits behind the binary point that truncation leaves of an addend */
+    int fraction_bits;  /* bits behind the binary point that an addend keeps after truncation */
     int sum_bits;       /* significant bits of the truncated sum */
     int exponent_min_a; /* smallest exponent of normal numbers of A's type */
     int exponent_min_b;

@@ -1,6 +1,6 @@
-/* Every backend must verify a product as the host does. Tests all types, transposed operands, long rows,
- * elements that are not finite, and a wrong element. usage: verify BACKEND [N [EDGE]] runs every Nth case
- * with dimensions up to EDGE. Exits with 77 without a device. */
+/* Every backend must verify a product as the host does. Tests all types, transposed operands, epilogues, long
+ * rows, elements that are not finite, and a wrong element. usage: verify BACKEND [N [EDGE]] runs every Nth
+ * case with dimensions up to EDGE. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
 #include "gpu/check/verify.h"
@@ -16,9 +16,10 @@ enum flaw { NONE, LARGE, SMALL, NAN_IN_A, INFINITY_IN_B, WRONG_ELEMENT, FLAW_COU
 static const struct mm_backend *backend;
 static enum mm_dtype dtype; /* type of the operands */
 
-/* Returns the product of one element in the middle of C, with k = 0. Running it sets that element to 0. */
+/* Returns a product that computes only the middle element of C, and sets it to 0, because k is 0. */
 static struct mm_product element_of(const struct mm_product *product) {
     struct mm_product one = *product;
+    one.epilogue.is_set = false;
     one.m = one.n = 1;
     one.k = 0;
     one.c.rows = one.c.cols = 1;
@@ -93,7 +94,7 @@ static void scale(struct mm_matrix *x, double factor) {
             mm_dtype_put(dtype, x->data, col, mm_dtype_get(dtype, x->data, col) * factor);
 }
 
-/* With LARGE the squares of the numbers overflow, with SMALL they underflow. */
+/* With LARGE, the squares of the numbers overflow. With SMALL, they underflow. */
 static void spoil(struct mm_product *product, enum flaw flaw) {
     if (flaw == LARGE || flaw == SMALL) {
         scale(&product->a, flaw == LARGE ? 1e145 : 1e-145);
@@ -106,8 +107,8 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
         mm_dtype_put(dtype, product->b.data, product->b.rows / 2 * product->b.ld, (double)INFINITY);
 }
 
-/* Compares the relative errors. They may differ by rounding of float64 sums, which is relative to the size of
- * the rows. The size follows from the bound. */
+/* Compares the relative errors of two verifications. The errors may differ by the rounding of float64 sums,
+ * which is proportional to the size of the rows. That size follows from the bound. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -124,8 +125,8 @@ static double part_of(const struct mm_verification *verification) {
     return mm_verify_part(verification->residual, verification->bound);
 }
 
-/* Returns whether the two verifications agree. Adding in another order rounds differently in float64. If a
- * float64 element is wrong, the error is about 10¹¹ times the bound, so rounding then matters more. */
+/* Returns whether the two verifications agree. They add float64 in different orders, so rounding differs. A
+ * wrong float64 element makes the error about 10¹¹ times the bound, and rounding grows with the error. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds =
@@ -144,8 +145,8 @@ static bool agree(const struct mm_product *product, const struct mm_verification
            fabs(part_of(got) - part_of(expected)) <= off + bounds_differ * part_of(expected);
 }
 
-/* Returns whether the check must find the flaw. It may miss a flaw if the bound is wide, as for float8 on
- * tensor cores or a narrow C. A short integer sum may be 0, so setting it to 0 is no flaw. */
+/* Returns whether the check must find the flaw. The check can miss a flaw if the bound is wide, as for float8
+ * on tensor cores or a narrow C. A short integer sum may be 0 anyway, so setting it to 0 is no flaw. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
@@ -175,6 +176,18 @@ static bool agrees(const struct mm_job *job, enum flaw flaw, void *memory) {
     return false;
 }
 
+/* Gives the product factors, an addend, which may be stored transposed, and a bias. */
+static void set_epilogue(struct mm_product *product, bool transpose) {
+    const enum mm_dtype sum = mm_dtype_sum(dtype), c_dtype = product->c.dtype;
+    product->epilogue =
+        (struct mm_epilogue){.is_set = true, .alpha = mm_scale_of(sum, -3), .beta = mm_scale_of(sum, 5)};
+    product->transpose_addend = transpose;
+    make(&product->addend, c_dtype, transpose ? product->n : product->m, transpose ? product->m : product->n,
+         4);
+    make(&product->bias, c_dtype, 1, product->n, 5);
+}
+
+/* Bits of `layout`: A is transposed, B is transposed, and the product has an epilogue. */
 static bool check(struct mm_device *device, const size_t *shape, unsigned layout, enum flaw flaw) {
     const size_t m = shape[0], k = shape[1], n = shape[2];
     struct mm_job job = {.work.backend = backend,
@@ -186,6 +199,8 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
     make(&product->b, dtype, product->transpose_b ? n : k, product->transpose_b ? k : n, 2);
     make(&product->c, mm_dtype_result(dtype), m, n, 3);
     mm_product_conform(MM_MATMUL, product, NULL);
+    if ((layout & 4) != 0)
+        set_epilogue(product, (layout & 1) != 0);
     spoil(product, flaw);
     void *memory = job.verify_memory = allocate(mm_verify_bytes(product));
     const bool good = mm_device_run(device, &job) == MM_OK && agrees(&job, flaw, memory);
@@ -194,12 +209,12 @@ static bool check(struct mm_device *device, const size_t *shape, unsigned layout
                n, layout, (int)flaw, job.work.error.status != MM_OK ? job.work.error.detail : "");
     free(memory);
     free(product->c.data);
-    free(product->b.data);
-    free(product->a.data);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        free(mm_product_operand(product, index)->data);
     return good;
 }
 
-/* Integers are always finite, and a product with k = 0 is always right. */
+/* Returns whether the flaw is possible. Integers are finite, and a product with k = 0 is never wrong. */
 static bool exists(const size_t *shape, enum flaw flaw) {
     const bool is_special = flaw == NAN_IN_A || flaw == INFINITY_IN_B;
     if (flaw == LARGE || flaw == SMALL)
@@ -229,7 +244,7 @@ int main(int argc, char **argv) {
     }
     for (dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (size_t index = 0; index < sizeof shapes / sizeof shapes[0]; index++)
-            for (unsigned layout = 0; layout < 4; layout++)
+            for (unsigned layout = 0; layout < 8; layout++)
                 for (unsigned flaw = 0; flaw < FLAW_COUNT; flaw++)
                     if (exists(shapes[index], (enum flaw)flaw) && count++ % thin_of(thin) == 0 &&
                         shapes[index][0] <= edge_max && shapes[index][1] <= edge_max &&

@@ -334,7 +334,7 @@ class Product:
             if operand.ndim == 0:
                 raise ValueError(f"{name} is a number: the operands of a product have at least one dimension")
             array = _little_endian(operand.astype(dtype, copy=False))
-            # Memory in Fortran order is the transpose in C order. The server transposes it back.
+            # An array in Fortran order is sent as its transpose, with a flag, so the server transposes back.
             if array.ndim > 1 and not array.flags.c_contiguous and array.swapaxes(-1, -2).flags.c_contiguous:
                 array = array.swapaxes(-1, -2)
                 is_transposed = query.get(f"transpose_{name}") == "true"

@@ -23,10 +23,10 @@ RAW = "application/octet-stream"
 Headers = Dict[str, str]
 
 # The server closes a connection that was idle for a minute, or earlier if it needs the descriptor. A request
-# that must not be sent twice therefore uses only connections that were used within this time.
+# that must not be sent twice therefore uses only connections that were used in the last FRESH_S seconds.
 FRESH_S = 5.0
 
-# The errors of a TLS connection that the server has closed, which are not subclasses of ConnectionError.
+# Errors, besides ConnectionError, that Python raises if the server has closed a TLS connection.
 CLOSED_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
@@ -207,7 +207,7 @@ class Transport:
         except (BrokenPipeError, ConnectionResetError):
             if connection.sock is None:
                 raise
-            # The server may reject a request without reading its body. The reply may have arrived already.
+            # The server can reject a request without reading its body, so the reply may have arrived already.
             return connection.getresponse(), False
         return connection.getresponse(), True
 
@@ -215,7 +215,7 @@ class Transport:
         """Returns an idle connection, or a new one that is not connected yet."""
         try:
             process, used, connection = self._free.pop()
-            # After a fork, connections belong to the parent. The child can close them without sending data.
+            # After a fork, the child can close the parent's connections without sending data.
             while process != os.getpid():
                 connection.close()
                 process, used, connection = self._free.pop()

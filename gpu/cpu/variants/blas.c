@@ -1,6 +1,6 @@
 /* `blas`: OpenBLAS, the yardstick for the other variants. OpenBLAS multiplies float32 and float64, so
- * narrower floats are converted to float32 in blocks. A build without OpenBLAS has this variant too, and
- * reports why it cannot run. */
+ * narrower floats are converted to float32 in blocks. A build without OpenBLAS also has this variant, but
+ * reports why the variant cannot run. */
 #include "gpu/cpu/variants.h"
 
 #include "gpu/queue/progress.h"
@@ -111,7 +111,6 @@ enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lan
     return status;
 }
 
-/* Dense blocks, 4 MiB each. */
 struct blocks {
     float a[BLOCK * BLOCK];
     float b[BLOCK * BLOCK];

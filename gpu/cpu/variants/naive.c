@@ -1,6 +1,6 @@
-/* `naive`: the triple loop over rows, columns and depth. The loop follows the definition, because it is the
- * reference for all other variants. For each element of C it reads a whole column of B, and uses only one
- * element of each cache line. The tiled variants avoid this. */
+/* `naive`: the triple loop over rows, columns and depth. The loop follows the definition, because `naive` is
+ * the reference for all other variants. For each element of C the loop reads a whole column of B, and uses
+ * only one element of each cache line. The tiled variants avoid this. */
 #include "gpu/cpu/variants.h"
 
 /* A transposed operand is the stored matrix with its two strides exchanged. */

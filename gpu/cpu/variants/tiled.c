@@ -1,15 +1,15 @@
 /* `tiled_8`, `tiled_16`, `tiled_32`: the CUDA kernel `tiled` for a CPU. Squares of TILE×TILE elements of A
  * and B are copied to small arrays, which take the place of shared memory. Each copied element is used TILE
  * times, so the matrices are read only 1/TILE as often. The inner loop reads rows that stay in the L1 cache,
- * and the compiler can vectorize it. Copying also converts elements to the type of the sums.
+ * and can be vectorized by the compiler. Copying also converts elements to the type of the sums.
  *
- * The cost is the copying and the stack: with TILE 32 and 4 bytes three squares need 12 KiB, a quarter of a
- * usual L1 cache. There are no barriers, because one thread does everything. */
+ * The cost is the copying and the space. With TILE 32 and elements of 4 bytes, three squares need 12 KiB of
+ * the stack, a quarter of a usual L1 cache. There are no barriers, because one thread does everything. */
 #include "gpu/cpu/variants.h"
 
 #include <string.h>
 
-/* op(X). The element at (row, col) is at data + row·row_step + col·col_step. */
+/* Describes op(X) in memory. The element at (row, col) is at data + row·row_step + col·col_step. */
 struct operand {
     const void *data;
     size_t row_step;
@@ -42,7 +42,7 @@ ACCUMULATE(uint32_t)
 ACCUMULATE(uint64_t)
 
 /* stage_ copies rows × cols elements of op(X), beginning at (row, col), to a square. multiply_ computes the
- * whole product. It is inlined for each tile, so `tile` is a constant. */
+ * whole product. multiply_ is inlined for each tile, so `tile` is a constant. */
 #define MULTIPLY(constant, name, type, word, SUM, value, ...)                                                \
     static inline void stage_##constant(SUM *square, size_t tile, const struct operand *x, size_t row,       \
                                         size_t rows, size_t col, size_t cols) {                              \

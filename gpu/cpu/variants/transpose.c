@@ -1,11 +1,9 @@
-/* The CPU's transpositions, which copy elements as words of equal size.
- *
- * `naive` writes C row by row. Each read is in another row of A, and therefore in another cache line. If a
- * column has more lines than the cache holds, each element costs a line from memory.
- *
- * `shared` reads a square of 32×32 elements of A row by row into a small array, and writes it row by row to
- * C. Both matrices are accessed along their cache lines. Only the array, which stays in the L1 cache, is
- * accessed down its columns. The cost is the copying. */
+/* The CPU's variants for transposing a matrix. They copy elements as unsigned integers of the same size.
+ * `naive` writes C row by row and reads A column by column, so each read is in another cache line. If the
+ * cache cannot hold one line for each row of A, each element costs the transfer of a whole line.
+ * `shared` copies a square of 32×32 elements of A into a small array, and then writes the array to C. It
+ * reads rows of A and writes rows of C, so it uses whole cache lines. Only the array is read down its
+ * columns, and the array stays in the L1 cache. The price is that each element is copied twice. */
 #include "gpu/cpu/variants.h"
 
 #include <string.h>
@@ -20,8 +18,8 @@ enum { TILE = 32 };
             for (size_t col = 0; col < product->n; col++)                                                    \
                 c[row * product->c.ld + col] = a[col * product->a.ld + row];                                 \
     }                                                                                                        \
-    /* Computes the rows × cols elements of C that begin at (row, col). Inlined, so loops over whole        \
-     * squares have constant lengths. */                                                                     \
+    /* Transposes one square, which may be smaller at the border of C: the rows × cols elements of C from   \
+     * (row, col) on. It is inlined, so the compiler knows the loop lengths for full squares. */             \
     static inline __attribute__((always_inline)) void move_##TYPE(                                           \
         const struct mm_product *product, size_t row, size_t col, size_t rows, size_t cols) {                \
         _Alignas(64) TYPE tile[TILE][TILE];                                                                  \
@@ -66,7 +64,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* If A is stored column by column, memory already has the transpose, so only rows are copied. */
+/* For a column-major A, transpose_a is false, because memory already holds the transpose. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

@@ -1,10 +1,10 @@
-/* A gate holds back the work behind it in a stream until the host opens the gate. The host enqueues a whole
- * measurement behind a closed gate. So the measured time does not include the host's time for launches, which
- * is tens of microseconds for cuBLAS. */
+/* A gate is a kernel that waits until the host opens the gate. Work that is enqueued after the gate in a
+ * stream waits too. The host closes the gate, enqueues a whole measurement, and then opens the gate. So the
+ * measured time does not include the host's time for launches, which is tens of microseconds for cuBLAS. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
-/* A gate, in locked host memory that the device can read and write. */
+/* The state of a gate, in locked host memory that the device can read and write. */
 struct mm_cuda_gate {
     unsigned is_open;
     unsigned has_timed_out;
@@ -12,8 +12,8 @@ struct mm_cuda_gate {
 
 namespace {
 
-/* The longest wait at a gate. Under a debugger, or while a library loads a kernel, a launch may wait until
- * the stream is empty. Without this limit the host could then never open the gate. */
+/* The longest wait at a gate. Under a debugger, or while a library loads a kernel, a launch can block the
+ * host until the stream is empty. Without this limit, host and gate would wait for each other forever. */
 constexpr unsigned long long WAIT_NS_MAX = 2000000;
 
 __device__ unsigned long long now_ns() {

@@ -1,37 +1,36 @@
-/* Kernels that measure the speed of a device's memories. One kernel follows pointers and measures the latency
- * of global memory. The others read with all multiprocessors at once, and the host times them. */
+/* Kernels that measure the speed of a device's memories. The kernel `follow` measures the latency of global
+ * memory. sweep_shared and sweep_global read on all multiprocessors at once, and the host times them. */
 #pragma once
 
 #include <cstdint>
 
 namespace {
 
-/* Reads the multiprocessor's cycle counter. The compiler moves no volatile access past this, because the asm
- * statement is volatile and clobbers memory. */
+/* Reads the multiprocessor's cycle counter. The asm statement is volatile and clobbers memory, so the
+ * compiler moves no volatile access across it. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
     return now;
 }
 
-/* `follow` times STEPS reads. The STEPS_BEFORE reads before them load the instructions and the address
- * translations into caches. */
+/* `follow` times STEPS reads, after STEPS_BEFORE reads that fill the caches of instructions and addresses. */
 constexpr unsigned STEPS = 256;
 constexpr unsigned STEPS_BEFORE = 32;
 
 constexpr unsigned FILL_THREADS = 256;
 constexpr unsigned LINE_BYTES = 128;
 
-/* In sweep_shared each thread reads its own word of shared memory, SHARED_READS times in each turn. */
+/* In sweep_shared, each thread of a block reads one word of shared memory SHARED_READS times in each turn. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in each turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in a turn */
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* Returns the next line in a chain: a·line + c modulo `lines`, a power of two. The chain visits all lines
- * before it repeats, because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). The constants
- * come from Numerical Recipes. */
+/* Returns the index of the cache line that follows `line` in a chain. The indices are a linear congruential
+ * sequence: a·line + c modulo `lines`, which is a power of two. The chain visits all lines before it repeats,
+ * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -43,15 +42,15 @@ __global__ void __launch_bounds__(FILL_THREADS) fill(char *memory, unsigned line
             memory + static_cast<size_t>(line_after(line, lines)) * LINE_BYTES;
 }
 
-/* Reads a pointer. A relaxed read with device scope bypasses the multiprocessor's L1 cache. */
+/* Reads the pointer at `place`. A relaxed read with device scope bypasses the multiprocessor's L1 cache. */
 __device__ __forceinline__ const char *pointer_at(const char *place) {
     const char *next;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(next) : "l"(place) : "memory");
     return next;
 }
 
-/* Times the reads of a chain. The loop's instructions cost no time, because they run while the thread waits
- * for a pointer. The write to `last` makes the thread wait for the last pointer before it reads the clock. */
+/* Measures the cycles of one read of a chain. The loop's other instructions cost no time, because they run
+ * during the reads. The write to `last` makes the thread wait for the last pointer. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -65,7 +64,7 @@ __global__ void follow(const char *place, double *cycles) {
     *cycles = static_cast<double>(now_cycles() - start) / STEPS;
 }
 
-/* Each thread reads a word in its lane's own bank, so a warp has no bank conflicts. */
+/* Reads shared memory without conflicts: the 32 threads of a warp read words in 32 different banks. */
 __global__ void __launch_bounds__(SHARED_THREADS) sweep_shared(unsigned turns, unsigned *sink) {
     __shared__ volatile uint32_t words[SHARED_THREADS];
     uint32_t all = 0;
@@ -88,8 +87,8 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
     return words.x ^ words.y ^ words.z ^ words.w;
 }
 
-/* Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four reads in flight. The
- * write to `sink`, which hardly ever happens, keeps the compiler from dropping the reads. */
+/* Reads global memory. Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four
+ * reads in flight. The write to `sink` almost never happens. It stops the compiler from dropping reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;
@@ -110,15 +109,15 @@ __global__ void __launch_bounds__(GLOBAL_THREADS)
         *sink = all;
 }
 
-/* Writes one pointer into each of `lines` lines of 128 bytes; `lines` is a power of two. The pointers form a
- * chain through all lines in an irregular order. */
+/* Writes a pointer at the beginning of each cache line of 128 bytes. The pointers form a chain through all
+ * lines in an irregular order. `lines` is the number of lines, a power of two. */
 cudaError_t make_chain(void *memory, unsigned lines, cudaStream_t stream) {
     fill<<<(lines + FILL_THREADS - 1) / FILL_THREADS, FILL_THREADS, 0, stream>>>(static_cast<char *>(memory),
                                                                                  lines);
     return cudaGetLastError();
 }
 
-/* Times one thread that follows a chain. Stores the cycles of one read in *cycles, in device memory. */
+/* Makes one thread follow a chain. The kernel writes the cycles of one read to *cycles, in device memory. */
 cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream) {
     follow<<<1, 1, 0, stream>>>(chain, cycles);
     return cudaGetLastError();
@@ -128,9 +127,9 @@ cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream)
 struct sweep {
     unsigned blocks;
     unsigned turns;     /* how often each block repeats its reads */
-    const void *memory; /* launch_global reads it once in each turn; aligned to 16 bytes */
+    const void *memory; /* what launch_global reads once in each turn; aligned to 16 bytes */
     size_t bytes;       /* size of `memory`, a multiple of 16 */
-    unsigned *sink;     /* a word of device memory, which keeps the compiler from dropping the reads */
+    unsigned *sink;     /* device memory that kernels could write, so the compiler cannot drop reads */
 };
 
 cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {

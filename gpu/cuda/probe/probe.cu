@@ -1,5 +1,5 @@
-/* The host side of the probe, which measures a device's memories. gpu/lab/access.h computes the addresses, so
- * this file knows no access pattern. */
+/* The host side of the probe, which measures the speed of a device's memories. gpu/lab/access.h computes the
+ * addresses, so this file knows no access pattern. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/probe/warp.cuh"
@@ -8,17 +8,17 @@
 
 namespace {
 
-/* The probe's global memory has two halves. The probe measures in the first half. Before that, a pass over
- * the second half evicts the first half from the L2 cache. */
+/* The least size of each half of the probe's global memory. The probe measures in the first half. Before a
+ * measurement, a pass over the second half evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
-/* The chain that stays in the L2 cache covers 1/CACHE_SHARE of the cache, or CACHE_LINES_MIN lines. */
+/* The chain in the L2 cache has 1/CACHE_SHARE of the cache's lines, but at least CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
-/* With these numbers a sweep takes hundreds of microseconds, much longer than a launch. */
+/* Chosen so a sweep takes hundreds of microseconds, which is much longer than a launch. */
 enum { SHARED_TURNS = 64, GLOBAL_TURNS = 4, BLOCKS_PER_MULTIPROCESSOR = 4 };
 
-/* Results in device memory, besides the times of accesses. */
+/* The results in device memory, except the times of accesses. */
 struct findings {
     double cache_latency_cycles;
     double global_latency_cycles;
@@ -28,12 +28,12 @@ struct findings {
 struct probe {
     struct mm_lane *lane;
     size_t half_bytes; /* a power of two, at least twice the L2 cache; 0 if only shared memory is measured */
-    size_t read_bytes; /* bytes of the first half that have been read */
+    size_t read_bytes; /* how much of the first half has been read, from the beginning of the half */
 
-    /* Device memory. The second half follows the first. */
+    /* One block of device memory, in this order: the first half, the second half, and the results. */
     char *first;
     char *second;
-    struct mm_access_time *times; /* one for each access, then one for linear reads of shared memory */
+    struct mm_access_time *times; /* the times of the accesses, then the time of linear shared reads */
     struct findings *findings;
 };
 
@@ -41,8 +41,8 @@ size_t cache_bytes(const struct probe *probe) {
     return probe->lane->device->head.l2_bytes;
 }
 
-/* Acquires one block of device memory for the halves and the results. The halves come first, because they
- * need the largest alignment. */
+/* Acquires one block of device memory for the halves and the results. The halves are at the beginning of the
+ * block, because they need the largest alignment. */
 enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     const size_t times_bytes = (count + 1) * sizeof *probe->times;
     void *memory = NULL;
@@ -57,8 +57,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the next unread part of the first half. After the end of the half, continues at the beginning,
- * which the cache has evicted by then. */
+/* Returns the next unread `bytes` of the first half. After the end of the half, starts again at the
+ * beginning, which has left the cache by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)
@@ -68,7 +68,7 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Returns a distance in bytes at which two accesses share no cache line. */
+/* Returns the distance in bytes between two accesses. It is large enough that they share no cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -87,8 +87,7 @@ cudaError_t time_access(struct probe *probe, const struct mm_access *access, str
     return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
 }
 
-/* Measures the seconds of a sweep. An unmeasured sweep of one turn comes first, because it loads the code and
- * speeds up the clocks. */
+/* Measures the seconds of a sweep. A short first sweep loads the code and speeds up the device's clocks. */
 cudaError_t time_sweep(struct mm_lane *lane, struct sweep *sweep, unsigned turns,
                        cudaError_t (*launch)(const struct sweep *, cudaStream_t), double *seconds) {
     float ms = 0.0f;
@@ -125,7 +124,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* Returns the number of lines in the chain that stays in the L2 cache; a power of two. */
+/* Returns the number of cache lines in the chain for the latency of the L2 cache. It is a power of two. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -133,8 +132,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Writes a chain, and reads all of it once into the L2 cache. The write alone would cache only the pointers,
- * without the other bytes of their sectors. */
+/* Writes a chain to the second half, and reads the chain once, so it is in the L2 cache. Writing alone would
+ * cache only the pointers, and not the other bytes of the pointers' sectors. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
@@ -142,8 +141,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* The chain in the first half is written before the sweeps. The sweeps end in the second half, and so evict
- * the chain from the cache before follow_chain reads it. */
+/* Measures the memories' speed. The chain in the first half is written before the sweeps. A sweep ends in the
+ * second half, so it evicts the chain from the cache before follow_chain measures the latency of memory. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};
@@ -184,8 +183,8 @@ cudaError_t read_back(struct probe *probe, struct mm_access_time *times, size_t 
     return code;
 }
 
-/* Zeroes all memory first, so no kernel reads memory that was never written. This also evicts the first half
- * from the cache. The sweeps come before the accesses, because sweeps speed up the device's clocks. */
+/* First zeroes all memory, so no kernel reads memory that was never written. This also evicts the first half
+ * from the cache. The accesses come after the sweeps, because sweeps speed up the device's clocks. */
 cudaError_t run(struct probe *probe, const struct mm_access *accesses, size_t count,
                 struct mm_access_time *times, struct mm_memory_speed *speed) {
     const size_t bytes = 2 * probe->half_bytes + (count + 1) * sizeof *probe->times + sizeof *probe->findings;

@@ -1,11 +1,11 @@
-/* Kernels in which one warp reads memory in a pattern and counts the cycles. For the latency, each word is
- * the address of the next read. For the throughput, the warp waits only for the last read. The kernels time
- * few reads and many reads, several times each, and subtract the shortest times. So the cost of reading the
- * clock cancels out.
+/* Kernels in which one warp reads memory in a pattern and counts the cycles. To measure the latency, each
+ * read returns the address of the next read. To measure the throughput, the warp waits only for the last
+ * read. A kernel times few reads and many reads, several times each. Then it subtracts the shortest time of
+ * few reads from the shortest time of many reads, so the cost of reading the clock cancels out.
  *
- * Reads are volatile asm, so the compiler cannot drop, merge or move them. They are not in a loop, because a
- * loop's instructions would count. One warp reaches only a quarter of shared memory's speed, because a
- * multiprocessor has four schedulers and a warp belongs to one. */
+ * Reads are volatile asm, so the compiler cannot drop, merge or move them. The loops of reads are unrolled,
+ * because a loop's instructions would also take time. One warp reaches only a quarter of shared memory's
+ * speed, because it runs on only one of the four schedulers of a multiprocessor. */
 #pragma once
 
 #include "gpu/cuda/probe/memories.cuh"
@@ -15,16 +15,16 @@
 
 namespace {
 
-/* The kernels time FEW reads and MANY reads. GLOBAL_MANY is small, because each read needs registers. */
+/* Numbers of reads in a round, and of rounds. GLOBAL_MANY is small, because each read needs registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
 constexpr unsigned GLOBAL_FEW = 8;
 constexpr unsigned GLOBAL_MANY = 64;
 constexpr unsigned GLOBAL_ROUNDS = 8;
-constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* spans of a measurement */
+constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* all reads of a lane */
 
-/* The offset in bytes at which each lane of the warp reads. */
+/* For each lane of the warp, the offset in bytes at which the lane reads. */
 struct lanes {
     uint32_t offsets[MM_WARP_LANES];
 };
@@ -33,7 +33,7 @@ __device__ __forceinline__ uint32_t shared_address(const void *place) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(place));
 }
 
-/* A word of 4 bytes, with Word8's functions. */
+/* A word of 4 bytes, in one register. Word4 and Word8 have equal functions, so templates can use either. */
 struct Word4 {
     uint32_t low;
 
@@ -70,7 +70,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. If `value` was just read, the write waits until `value` has arrived. */
+/* Writes to shared memory. Before that, the thread waits for the read that returns `value`. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -79,9 +79,9 @@ template <typename Word> __device__ __forceinline__ void use(const Word &word, u
     write_shared(sink, word.low ^ word.rest());
 }
 
-/* Counts the cycles of COUNT reads, each of which returns the address of the next read. Uses both halves of
- * each word, because the compiler would otherwise read only one. Writes the high halves every PERIOD reads,
- * because all of them would fill the registers. */
+/* Counts the cycles of COUNT reads, each of which returns the address of the next read. Uses both halves of a
+ * word of 8 bytes, because otherwise the compiler would read only one half. Writes the high halves after
+ * every PERIOD reads, because keeping them all would need too many registers. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink) {
     constexpr unsigned PLACES = 4;
@@ -103,8 +103,7 @@ __device__ __forceinline__ long long time_chain(uint32_t address, uint32_t sink)
     return now_cycles() - start;
 }
 
-/* Counts the cycles of COUNT reads of one place in shared memory. Reads complete in order, so the thread
- * waits only for the last read. */
+/* Counts the cycles of COUNT reads of one address in shared memory. Waits only for the last read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_t sink) {
     Word word;
@@ -116,9 +115,8 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
     return now_cycles() - start;
 }
 
-/* Counts the cycles of COUNT reads of global memory, each at another place. `keep` is always false at run
- * time. But the compiler does not know that, so it gives each word its own registers, and no read waits for
- * an earlier read. */
+/* Counts the cycles of COUNT reads of global memory, each at another address. `keep` is always false, but the
+ * compiler does not know that. So each word gets registers of its own, and no read waits for another. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {
@@ -139,7 +137,7 @@ __device__ __forceinline__ long long time_global_reads(const char *&place, size_
     return cycles;
 }
 
-/* The fewest cycles of several rounds, for few reads and for many reads. */
+/* The fewest cycles that a round took, for few reads and for many reads. */
 struct Shortest {
     long long few = LLONG_MAX;
     long long many = LLONG_MAX;
@@ -156,14 +154,14 @@ struct Shortest {
 template <typename Word>
 __global__ void __launch_bounds__(MM_WARP_LANES)
     time_shared(const __grid_constant__ struct lanes lanes, struct mm_access_time *time) {
-    /* The alignment puts the pattern's first word in bank 0, at a multiple of 8 bytes. */
+    /* The alignment puts offset 0 in bank 0, and lets words of 8 bytes be read. */
     __shared__ alignas(256) char memory[MM_ACCESS_BYTES_MAX];
     __shared__ uint32_t sinks[MM_WARP_LANES];
     const uint32_t sink = shared_address(&sinks[threadIdx.x]);
     const uint32_t address = shared_address(memory) + lanes.offsets[threadIdx.x];
 
-    /* Each lane stores its word's own address in the word, so a chain of reads stays at the word. Lanes that
-     * share a word store equal values. */
+    /* Each lane writes the address of a word into that word, so a chain reads the word again and again. If
+     * lanes share a word, they write equal values. */
     write_shared(address, address);
     __syncwarp();
 
@@ -200,7 +198,7 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
         *time = {0.0, reads.each(GLOBAL_MANY - GLOBAL_FEW)};
 }
 
-/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in shared memory. */
+/* Times one warp that reads shared memory at these offsets, in words of 4 or 8 bytes. */
 cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, struct mm_access_time *time,
                                cudaStream_t stream) {
     if (word_bytes == 4)
@@ -210,9 +208,9 @@ cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, s
     return cudaGetLastError();
 }
 
-/* Times one warp that reads words of word_bytes (4 or 8) at these offsets in global memory. Sets
- * time->latency_cycles to 0. Each access is span_bytes (a multiple of 8) after the previous access. The
- * caller provides GLOBAL_SPANS spans from `memory` on, which no cache holds. */
+/* Times one warp that reads global memory at these offsets, in words of 4 or 8 bytes. Sets
+ * time->latency_cycles to 0. Each lane reads GLOBAL_SPANS times, and adds span_bytes to the address after
+ * each read. span_bytes is a multiple of 8. The memory must not be in any cache. */
 cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
                                size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
     if (word_bytes == 4)

@@ -1,12 +1,13 @@
 /* Asynchronous copies from global to shared memory (cp.async), for kernel files only. A thread starts copies
- * and continues. The thread calls mm_wait_copies before it reads the copied elements. Other threads may read
- * them after a barrier that follows this wait. wgmma/mbarrier.cuh shows another way to wait.
+ * and continues. The thread must call mm_wait_copies before it reads the copied elements. Other threads may
+ * read these elements after that call and a barrier. wgmma/mbarrier.cuh shows another way to wait.
  *
  * cp.async needs compute capability 8.0. On older devices these functions copy immediately. */
 #pragma once
 
-/* Starts to copy the first `count` of COUNT elements, and fills the others with zeros. COUNT elements have 4,
- * 8 or 16 bytes, and both addresses are multiples of this size. If `count` is 0, `from` is not read. */
+/* Starts to copy `count` elements to `to`, and fills the rest of COUNT elements with zeros. COUNT elements
+ * have 4, 8 or 16 bytes. Both addresses must be multiples of this size. If `count` is 0, `from` is not
+ * read. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
     constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);
@@ -27,7 +28,7 @@ __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, 
 #endif
 }
 
-/* Makes a group of the copies that this thread started since its last call. The group may be empty. */
+/* Makes a group of the copies that this thread started after its previous group. A group may be empty. */
 __device__ __forceinline__ void mm_commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -15,7 +15,7 @@
 
 #include <limits.h>
 
-/* The product as the library computes it. A matrix that is replaced lies in the workspace. */
+/* The product that the library computes. Matrices that are replaced lie in the workspace. */
 struct call {
     struct mm_product product;
     bool replaces_a;

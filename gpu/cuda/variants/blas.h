@@ -10,7 +10,7 @@ __BEGIN_DECLS
 
 /* How the libraries multiply operands of one element type. */
 struct mm_blas_type {
-    unsigned results; /* MM_DTYPE_BITs of the types that C may have; 0 if not supported */
+    unsigned results; /* MM_DTYPE_BITs of the result types that the library supports, or 0 */
     /* If not 0, A must not be transposed, B must be transposed, and each row must begin and end at a multiple
      * of `alignment` bytes. If 0, the library supports all transposes, strides and addresses. */
     unsigned alignment;

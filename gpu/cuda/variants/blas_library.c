@@ -220,7 +220,7 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* Products whose matrices lie at equal distances in memory. The steps are these distances, in elements. */
+/* Products whose matrices lie at equal distances in memory: a_step, b_step and c_step, in elements. */
 struct run {
     struct mm_product first;
     int64_t a_step;
@@ -229,7 +229,7 @@ struct run {
     int count;
 };
 
-/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. It computes
+/* cuBLAS expects column-major matrices, so it sees our row-major matrices transposed. cuBLAS computes
  * op(B)ᵀ·op(A)ᵀ, which is Cᵀ in column-major order and C in row-major order. */
 static int multiply(cublas_handle handle, const struct run *run) {
     const struct mm_product *product = &run->first;

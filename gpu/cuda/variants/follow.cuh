@@ -3,8 +3,8 @@
  * mm_wait_for_kernel_before before it accesses memory. For kernel files only. */
 #pragma once
 
-/* Returns whether the kernels of this file are compiled for compute capability 9.0 or higher. If not,
- * mm_wait_for_kernel_before does nothing, so layout.follows must not be set. */
+/* Returns whether the file that includes this header is compiled for compute capability 9.0 or higher. If
+ * not, mm_wait_for_kernel_before does nothing, so layout.follows must not be set. */
 constexpr bool mm_kernels_wait() {
     for (const int architecture : {__CUDA_ARCH_LIST__})
         if (architecture >= 900)
@@ -13,7 +13,7 @@ constexpr bool mm_kernels_wait() {
 }
 
 /* Waits until the previous kernel on the stream has ended and its stores are visible. Every thread of every
- * kernel calls this function, so a kernel ends only after all earlier kernels. */
+ * kernel must call this function. Otherwise a kernel could end before an earlier kernel. */
 __device__ __forceinline__ void mm_wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();

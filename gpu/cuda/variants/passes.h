@@ -8,7 +8,7 @@
 
 __BEGIN_DECLS
 
-/* A function for the kernels of a plan: mm_plan_launch launches them, mm_cuda_prepare only loads them. */
+/* The type of mm_plan_launch, which launches a plan's kernels, and mm_cuda_prepare, which only loads them. */
 typedef enum mm_status mm_cuda_step(const struct mm_plan *plan, const struct mm_product *product,
                                     struct mm_lane *lane, struct mm_error *error);
 
@@ -25,14 +25,14 @@ static inline size_t mm_matrices_of_b(const struct mm_product *product) {
 /* Returns whether every row of the matrix begins at a multiple of 16 bytes. */
 bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 
-/* The launch_stack function of plans that can only launch a whole stack. `first` must be 0, and `count` must
+/* A launch_stack function for plans that can only launch a whole stack. `first` must be 0, and `count` must
  * be the number of products in the stack. */
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
-/* Copies an operand of `matrices` matrices to *to, and transposes each matrix if is_turned. The rows of *to
- * must begin at multiples of 16 bytes, or *to must be dense. For several transposed matrices *to must be
- * dense. */
+/* Copies an operand, which consists of `matrices` matrices, to *to. Transposes each matrix if is_turned. If
+ * several matrices are transposed, *to must be dense. Otherwise *to must be dense or have aligned rows
+ * (mm_cuda_is_aligned). */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);

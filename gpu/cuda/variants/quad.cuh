@@ -38,10 +38,10 @@ __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, 
             to[j] = sums[j];
 }
 
-/* Stores sums in row `row` of C. The first quad begins at column first_col + col, and each next quad STEP
- * columns further. Drops sums outside C. If `wide`, mm_is_wide(C) must hold, and all quads must begin at
- * multiples of 4. The first column is passed in two parts, because the compiler knows the low bits of `col`.
- * This saves two registers in `warp_tiled`. */
+/* Stores sums in row `row` of C. The first quad begins at column first_col + col, and each further quad STEP
+ * columns after the previous quad. Drops sums outside C. If `wide`, mm_is_wide(C) must hold, and all quads
+ * must begin at multiples of 4. The first column is passed in two parts, because the compiler knows the low
+ * bits of `col`. This saves two registers in `warp_tiled`. */
 template <unsigned STEP, unsigned COUNT>
 __device__ __forceinline__ void mm_store_quads(const struct mm_product &product, bool wide, unsigned row,
                                                unsigned first_col, unsigned col, const float (&sums)[COUNT]) {

@@ -21,12 +21,12 @@ constexpr unsigned EACH = 8;   /* a thread computes EACH×EACH elements of C */
 constexpr unsigned THREADS = SIDE * SIDE;
 
 /* A slab is the part of A or B that a block loads in one step. A warp that transposes a slab stores elements
- * of 8 rows and 4 columns at once. With 4 words of padding a row, these 32 words lie in 32 banks. */
+ * of 8 rows and 4 columns at once. With 4 words of padding in each row, these 32 words lie in 32 banks. */
 typedef float slab[DEPTH][EDGE + 4];
 
-/* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
- * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
- * memory, and the copy transposes the slab. Elements outside the matrix become 0. */
+/* Copies a slab to shared memory: EDGE lines from first_line on, and DEPTH elements of each line from
+ * k = step on. A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours
+ * in global memory, and the copy transposes the slab. Elements outside the matrix become 0. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned BREADTH = ALONG ? DEPTH : EDGE; /* threads along a stored row */
@@ -66,7 +66,7 @@ __device__ void multiply(float (&sums)[EACH][EACH], const slab &a_slab, const sl
     }
 }
 
-/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. These types are part of
+/* BLOCKS blocks must fit on a multiprocessor, which limits the registers of a thread. The types are part of
  * the kernels' names, because tests/build/ptxas.sh allows spills by name. */
 struct usual {
     static constexpr unsigned BLOCKS = 2; /* 128 registers a thread */

@@ -32,7 +32,7 @@ struct sum_params {
     const unsigned *run_flag;
 };
 
-/* Adds the partial sums of a quad in the order of the splits, so a product always has identical bits. */
+/* Adds the partial sums of a quad (quad.cuh). The order is fixed, so equal products have identical bits. */
 __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ struct sum_params params) {
     const unsigned quads = static_cast<unsigned>(params.workspace.ld) / MM_QUAD; /* quads of a row */
     const unsigned index = blockIdx.x * SUM_THREADS + threadIdx.x;
@@ -55,7 +55,6 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
-/* A block shape with its kernels. */
 struct tile {
     struct mm_simt_shape shape;
     unsigned threads;
@@ -109,9 +108,9 @@ struct choice {
 constexpr float WAVE_OVERHEAD = 2000.0f; /* cycles before and after a block's multiplications */
 constexpr float LAUNCH = 4000.0f;        /* cycles to launch the second kernel of split-K */
 
-/* Estimates the cycles of a product. Reduces *splits until no split is empty, and sets *split_depth to the
- * length of a split. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each wave has
- * a fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and loads
+/* Estimates the cycles of a product. Reduces *splits until no split is empty. Sets *split_depth to a split's
+ * elements of k. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each wave has a
+ * fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and loads
  * partial sums. The constants are those of an H200, but the choice depends only on their proportions. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
@@ -165,7 +164,7 @@ struct choice choose(const struct mm_product *product, unsigned multiprocessors,
     return best;
 }
 
-/* Returns whether the vectors are columns of op(B). Otherwise they are rows of op(A). */
+/* Returns whether the vectors (simt_vectors.cuh) are columns of op(B). If not, they are rows of op(A). */
 bool vectors_are_columns(const struct mm_product *product) {
     return product->n <= MM_SIMT_VECTORS_MAX && product->n <= product->m;
 }
@@ -174,8 +173,8 @@ bool is_k_contiguous(const struct mm_product *product) {
     return vectors_are_columns(product) ? !product->transpose_a : product->transpose_b;
 }
 
-/* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes one
- * dot product at a time. With a short k most of its threads would be idle, so tiles compute such products. */
+/* Returns whether simt_vectors.cuh computes the product. If k is contiguous in memory, a warp computes a dot
+ * product at a time. If k is short too, most of the warp would be idle, so tiles compute the product. */
 bool has_few_vectors(const struct mm_product *product) {
     constexpr size_t CONTIGUOUS_MIN = 128;
     const bool few = vectors_are_columns(product) || product->m <= MM_SIMT_VECTORS_MAX;
@@ -188,7 +187,7 @@ unsigned line_blocks_of(const struct mm_product *product) {
                                                                                    : MM_SIMT_STRIDED_LINES));
 }
 
-/* Aims at four blocks for each multiprocessor, with at most one split for each MM_SIMT_CHUNK of k. */
+/* Splits k for about four blocks per multiprocessor, but at most one split for each MM_SIMT_CHUNK of k. */
 struct choice choose_for_vectors(const struct mm_product *product, unsigned multiprocessors) {
     const size_t chunks = mm_size_divide_up(product->k, MM_SIMT_CHUNK);
     const unsigned blocks = line_blocks_of(product);
@@ -278,7 +277,7 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel is the first. */
+    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel comes first. */
     layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);

@@ -14,11 +14,11 @@
 #include "gpu/product/product.h"
 
 /* Arguments of the kernel. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
+ * (s+1)·split_depth, or to the end of k. The block stores its sums in rows s·m to (s+1)·m - 1 of C. */
 struct mm_simt_params {
     struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
     unsigned split_depth;      /* a multiple of the tile's depth */
-    const unsigned *run_flag;  /* if not nullptr and *run_flag is 0, the kernel returns at once */
+    const unsigned *run_flag;  /* may be nullptr; if *run_flag is 0, the kernel returns at once */
 };
 
 __device__ __forceinline__ bool mm_simt_should_run(const unsigned *run_flag) {
@@ -50,9 +50,9 @@ template <unsigned INDEX> struct mm_simt_tile {
  * a line are neighbours in global memory (A not transposed, B transposed). SHARED_K_MAJOR: the elements of a
  * line are neighbours in shared memory too.
  *
- * A SHARED_K_MAJOR slab has a row for each line, and one read gets four depths of a line. Other slabs have a
- * row for each depth, and one read gets one depth of four lines. PITCH pads rows by a quad if threads would
- * otherwise read or write several rows in one bank. */
+ * A SHARED_K_MAJOR slab has a row for each line, and one read gets four elements of one line. Other slabs
+ * have a row for each k, and one read gets one element of each of four lines. PITCH pads rows by a quad if
+ * threads would otherwise read or write several rows in one bank. */
 template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     static constexpr bool GLOBAL_K_MAJOR = IS_A != TRANSPOSED;
     static constexpr bool SHARED_K_MAJOR = GLOBAL_K_MAJOR && IS_A && TILE::SHAPE.keeps_k_major;
@@ -75,8 +75,8 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
     }
 };
 
-/* Copies a thread's part of one slab after another. To save registers, the loader stores few values, and
- * recomputes others at the borders of the matrix. */
+/* Copies the thread's part of each slab. To save registers, the loader stores few values, and recomputes
+ * others at the borders of the matrix. */
 template <class OPERAND> struct mm_simt_loader {
     static constexpr unsigned HEIGHT = OPERAND::GLOBAL_K_MAJOR ? OPERAND::LINES : OPERAND::DEPTH;
     static constexpr unsigned WIDTH = OPERAND::GLOBAL_K_MAJOR ? OPERAND::DEPTH : OPERAND::LINES;
@@ -103,7 +103,7 @@ template <class OPERAND> struct mm_simt_loader {
                                 first_line);
     }
 
-    /* Returns the first row of a slab that the thread copies, with COPY elements at a time. */
+    /* Returns the first row of a slab that the thread copies if each copy has COPY elements. */
     template <unsigned COPY> static __device__ __forceinline__ unsigned row_of() {
         return threadIdx.x / (WIDTH / COPY);
     }
@@ -141,7 +141,7 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros outside the operand. k_left counts k from this slab on. */
+    /* Starts to copy the next slab, with zeros outside the operand. k_left elements of k are left. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -159,8 +159,8 @@ template <class OPERAND> struct mm_simt_loader {
     }
 };
 
-/* A thread's fragment of an operand, in registers, if the slab has a row for each depth. The fragment is
- * double-buffered: a thread reads the next depth before it multiplies this depth. */
+/* A thread's fragment of an operand, in registers, if the slab has a row for each k. The fragment is
+ * double-buffered: a thread reads the elements of the next k before it multiplies those of the current k. */
 template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct mm_simt_fragment {
     float values[2][OPERAND::THREAD_LINES];
 
@@ -168,7 +168,7 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
         return values[depth % 2][index];
     }
 
-    /* Reads the fragment of a depth. `slab` points to the thread's first element of the slab. */
+    /* Reads the fragment at `depth`. `slab` points to the thread's first element of the slab. */
     __device__ __forceinline__ void read(const float *slab, unsigned depth) {
 #pragma unroll
         for (unsigned index = 0; index < OPERAND::THREAD_LINES; index += MM_QUAD)
@@ -180,8 +180,8 @@ template <class OPERAND, bool SHARED_K_MAJOR = OPERAND::SHARED_K_MAJOR> struct m
     }
 };
 
-/* A thread's fragment of a SHARED_K_MAJOR slab: four depths of each line. A line's next four depths replace
- * these as soon as the line is multiplied, so the fragment needs no second buffer. */
+/* A thread's fragment of a SHARED_K_MAJOR slab: four elements of each line. A line's next four elements
+ * replace these four as soon as the line is multiplied, so the fragment needs no second buffer. */
 template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     float values[OPERAND::THREAD_LINES][MM_QUAD];
 
@@ -205,8 +205,8 @@ __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned l
     return OPERAND::SHARED_K_MAJOR ? line * OPERAND::PITCH : line;
 }
 
-/* Multiplies the fragments of this depth, and reads the next depths of SHARED_K_MAJOR lines. Every other row
- * goes backwards, so successive multiplications share an operand (see warp_tiled.cu). */
+/* Multiplies the fragments of one k, and reads the next elements of SHARED_K_MAJOR lines. Every other row of
+ * sums goes backwards, so successive multiplications share an operand (see warp_tiled.cu). */
 template <class TILE, class A, class B>
 __device__ __forceinline__ void mm_simt_multiply(float (&sums)[TILE::THREAD_ROWS][TILE::THREAD_COLS],
                                                  mm_simt_fragment<A> &a, mm_simt_fragment<B> &b,
@@ -276,7 +276,7 @@ template <class TILE> __device__ __forceinline__ struct mm_simt_thread mm_simt_t
 template <class TILE> struct mm_simt_sums { float at[TILE::THREAD_ROWS][TILE::THREAD_COLS]; };
 
 /* The main loop: adds up k from `begin` to `end` for the block of C at (first_row, first_col). `slabs` is
- * shared memory for STAGES stages, which no thread may still read. */
+ * shared memory for STAGES stages, which no thread may be reading. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &product,
                                                  const struct mm_simt_thread &thread, unsigned first_row,
@@ -331,7 +331,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
             a.read(a_own + stage_offset, (depth + 1) % DEPTH);
             b.read(b_own + stage_offset, (depth + 1) % DEPTH);
             /* Refill the previous stage, which no thread reads any more. At this depth the fewest registers
-             * are in use, because a SHARED_K_MAJOR fragment has only one depth left. */
+             * are in use, because a SHARED_K_MAJOR fragment has only one element of each line left. */
             if (depth == MM_QUAD - 1)
                 copy(slabs +
                          (stage_offset == 0 ? (TILE::STAGES - 1) * STAGE_WORDS : stage_offset - STAGE_WORDS),
@@ -382,7 +382,7 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
 template <class TILE> constexpr bool MM_SIMT_ADDS_SPLITS = TILE::THREAD_ROWS *TILE::THREAD_COLS <= 32;
 
 /* The kernel for a batch, which has no workspace. A block computes all splits of its part of C, one after
- * another, and adds their sums in the order of simt_sum. So a product in a batch has the usual bits. */
+ * another, and adds their sums in the order of simt_sum. So batches do not change the bits of a product. */
 template <class TILE, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(TILE::THREADS, 2)
     mm_simt_each(const __grid_constant__ struct mm_cuda_items batch) {
@@ -407,7 +407,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 2)
     unsigned begin = 0;
     do {
         struct mm_simt_sums<TILE> sums;
-        __syncthreads(); /* no thread may still read the stages of the previous split */
+        __syncthreads(); /* wait until all threads have read the stages of the previous split */
         mm_simt_mainloop<TILE, TRANSPOSE_A, TRANSPOSE_B>(product, thread, first_row, first_col, begin,
                                                          min(item->k, begin + item->split_depth), slabs,
                                                          sums);

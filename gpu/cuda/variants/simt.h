@@ -1,5 +1,5 @@
 /* Lets another variant compute a product with `simt`: always, or only if a kernel has set a flag on the
- * device. Call these functions on the thread that uses the lane. */
+ * device. Call these functions only on the thread that uses the struct mm_lane. */
 #pragma once
 
 #include "gpu/cuda/lane.h"
@@ -13,7 +13,7 @@ enum mm_status mm_cuda_simt_prepare(const struct mm_plan *plan, const struct mm_
                                     struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues the kernels of a plan of mm_cuda_simt. `workspace` is device memory of plan->workspace_bytes
- * bytes, aligned to 256 bytes, which must stay valid until the kernels have run. It may be NULL if
+ * bytes, aligned to 256 bytes, which must stay valid until the kernels have run. `workspace` may be NULL if
  * workspace_bytes is 0. `run_flag` points to device memory: if *run_flag is 0, the kernels store nothing. If
  * `run_flag` is NULL, the kernels always run. */
 enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_product *product,

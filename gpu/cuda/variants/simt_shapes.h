@@ -9,7 +9,6 @@
 #define MM_SIMT_CONSTANT static const
 #endif
 
-/* A block shape, and its speed. */
 struct mm_simt_shape {
     unsigned rows;        /* rows of C that a block computes */
     unsigned cols;        /* columns of C that a block computes */
@@ -19,8 +18,8 @@ struct mm_simt_shape {
     unsigned thread_cols; /* columns of C that a thread computes */
     unsigned lane_rows;   /* a warp's threads form lane_rows rows and 32/lane_rows columns */
     unsigned resident;    /* blocks that must fit on a multiprocessor; limits the registers of a thread */
-    /* If A is contiguous along k, whether its slabs are contiguous along k in shared memory too. Then copies
-     * can have 16 bytes. Otherwise copies of 4 bytes transpose the slab. */
+    /* If A is contiguous along k, whether its slabs in shared memory are too. If so, copies can have 16
+     * bytes. If not, copies of 4 bytes transpose the slab. */
     bool keeps_k_major;
     /* Speed as a fraction of a multiprocessor's peak, measured on an H200 with operands in the caches. */
     float rate;       /* with `resident` blocks on a multiprocessor */

@@ -9,7 +9,7 @@
 
 /* Arguments of the vector kernels, which compute the dot product of each line of a matrix with each vector.
  * Strides are in elements. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to
- * (s+1)·split_depth, or to the end of k. It stores its sums from row s·m of C on. */
+ * (s+1)·split_depth, or to the end of k. The block stores its sums in rows s·m to (s+1)·m - 1 of C. */
 struct mm_simt_vector_params {
     struct mm_product product; /* if k is split, C is the workspace of splits·m rows */
     struct mm_matrix matrix;   /* as stored; a line is a stored row or a stored column */
@@ -23,18 +23,18 @@ struct mm_simt_vector_params {
     /* true: vectors are columns of op(B), and lines are rows of op(A)
      * false: vectors are rows of op(A), and lines are columns of op(B) */
     bool are_columns;
-    const unsigned *run_flag; /* if not nullptr and *run_flag is 0, the kernel returns at once */
+    const unsigned *run_flag; /* may be nullptr; if *run_flag is 0, the kernel returns at once */
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
 constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* Lines of a block. Strided lines are stored columns, four for each thread of a warp. Contiguous lines are
- * stored rows, one for each warp. */
+/* How many lines a block computes: stored columns, four for each thread of a warp, or stored rows, one for
+ * each warp. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
 constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
-constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k */
+constexpr unsigned MM_SIMT_CHUNK = 32 * MM_QUAD * MM_SIMT_IN_FLIGHT; /* elements of k staged at once */
 
 /* Returns the position of the thread's element `index` (0 to 3) in a group of 128. If WIDE, a thread has four
  * neighbouring elements, otherwise every 32nd element. */
@@ -88,7 +88,7 @@ __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params
         mm_store_c(product, vector, line, sum);
 }
 
-/* Computes lines that are stored rows. Each warp computes one line, and adds its sums by shuffles. */
+/* Computes lines that are stored rows. A warp computes a line, and adds its threads' sums by shuffles. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
                                      float (&staged)[VECTORS][MM_SIMT_CHUNK]) {

@@ -67,8 +67,8 @@ template <unsigned TILE, class ELEMENT> struct tiled : mm_cuda_square<TILE> {
             /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 
-            /* For each i the threads of a row read one shared word of a_tile and neighbouring words of
-             * b_tile. Past k both tiles must hold 0, because 0 times NaN or Inf is NaN. */
+            /* For each i the threads of a row read one word of a_tile and neighbouring words of b_tile. Past
+             * k both tiles must hold 0, because 0 times NaN or Inf is NaN. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++)
                 sum = mm_cuda_multiply_add(a_tile[y][i], b_tile[i][x], sum);

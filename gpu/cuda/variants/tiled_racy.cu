@@ -1,6 +1,6 @@
-/* tiled_racy: `tiled_32` (tiled.cu) without its first barrier. Its products are WRONG ON PURPOSE, to show
- * what a barrier is for, so it runs only if a request names it. docs/lessons/3-barriers.md explains the race.
- * Other products stay right, because a block stores only its own square of C. Source: the classic mistake. */
+/* tiled_racy: `tiled_32` (tiled.cu) without its first barrier. The products are WRONG ON PURPOSE, to show
+ * what a barrier is for, so it runs only if requested by name. docs/lessons/3-barriers.md explains the race.
+ * Other products stay right, because a block stores only its own square of C. Source: a classic mistake. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -22,7 +22,7 @@ __device__ unsigned cut(size_t length, unsigned first) {
     return length - first < TILE ? static_cast<unsigned>(length - first) : TILE;
 }
 
-/* Returns the square that begins at element (row, col) of a stored matrix, which has this element. */
+/* Returns the square that begins at element (row, col), which must be inside the stored matrix. */
 __device__ sub_matrix sub_matrix_at(const struct mm_matrix &x, unsigned row, unsigned col) {
     return {cut(x.cols, col), cut(x.rows, row), x.ld, static_cast<const float *>(x.data) + row * x.ld + col};
 }

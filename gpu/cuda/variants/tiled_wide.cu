@@ -1,8 +1,8 @@
 /* tiled_wide: `tiled_16` (tiled.cu) with tiles that are longer along k: a step covers 512 of k instead of 16.
- * It shows that longer tiles along k save no loads, because each loaded element of A is still used 16 times,
- * once for each column of the block's square of C. A block takes 64 KiB of shared memory. This memory is
- * dynamic, because a kernel may declare only 48 KiB. docs/kernels.md has measured times.
- * Source: NVIDIA's CUDA C++ Best Practices Guide explains how shared memory limits occupancy. */
+ * The variant shows that longer tiles along k save no loads, because each loaded element of A is still used
+ * 16 times, once for each column of the block's square of C. A block takes 64 KiB of shared memory. This
+ * memory is dynamic, because a kernel may declare only 48 KiB. docs/kernels.md has measured times. Source:
+ * NVIDIA's CUDA C++ Best Practices Guide explains how shared memory limits occupancy. */
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants.h"
 

@@ -1,8 +1,8 @@
 /* transpose shared and padded: transposes through a tile in shared memory. A block loads a 32×32 square of A
  * row by row, and stores it row by row of C, so both matrices are accessed along their rows. Only the tile is
  * read by columns. If the tile's rows have 32 words (`shared`), a column lies in one bank, so reads are slow.
- * If they have 33 words (`padded`), a column lies in 32 banks. docs/lessons/7-transposition.md explains this.
- * Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
+ * If the rows have 33 words (`padded`), a column lies in 32 banks. docs/lessons/7-transposition.md explains
+ * this. Source: the second and third step of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++". */
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {

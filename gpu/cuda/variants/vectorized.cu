@@ -43,9 +43,9 @@ __device__ float4 load_quad(const struct mm_matrix &x, bool wide, unsigned row, 
     return quad;
 }
 
-/* Copies a slab to shared memory: DEPTH elements of each of EDGE lines, from line first_line and k = step on.
- * A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours in global
- * memory, and the copy transposes the slab. */
+/* Copies a slab to shared memory: EDGE lines from first_line on, and DEPTH elements of each line from
+ * k = step on. A line is a row of op(A) or a column of op(B). If ALONG, the elements of a line are neighbours
+ * in global memory, and the copy transposes the slab. */
 template <bool ALONG>
 __device__ void stage(slab &to, const struct mm_matrix &x, bool wide, unsigned first_line, unsigned step) {
     const unsigned thread = threadIdx.y * SIDE + threadIdx.x;

@@ -1,7 +1,8 @@
 /* warp_tiled: `vectorized` (vectorized.cu) with compact tiles for warps. A warp computes 64×32 elements of C,
- * so it reads fewer words of shared memory at each k. A thread reads the next k from shared memory while it
- * multiplies this k, and the next slabs are copied asynchronously, as in `tiled_async`. docs/kernels.md has
- * measured times. Source: NVIDIA's CUTLASS. The order of the lanes comes from S. Gray's "maxas" SGEMM.
+ * so it reads fewer words of shared memory at each k. A thread multiplies the elements of one k while it
+ * reads those of the next k from shared memory. The next slabs are copied asynchronously, as in
+ * `tiled_async`. docs/kernels.md has measured times. Source: NVIDIA's CUTLASS, and S. Gray's "maxas" SGEMM
+ * for the order of the lanes.
  *
  *        +----+----+----+----+    A block computes 128×128 elements of C with 8 warps, w0 to w7. The 32 lanes
  *        | w0 | w1 | w2 | w3 |    of a warp form 8 rows and 4 columns. Lane (row, col) computes
@@ -32,8 +33,8 @@ constexpr unsigned THREADS = EDGE / WARP_ROWS * (EDGE / WARP_COLS) * 32;
  * Then copies transpose the slab, and padding reduces 16-way bank conflicts to 2-way conflicts. */
 template <bool ALONG> using slab = float[DEPTH][ALONG ? EDGE + QUAD : EDGE];
 
-/* Starts to copy a slab whose lines are stored rows, from line first_line and k = step on. 16 neighbouring
- * threads copy 16 neighbours of a line, each to another row of the slab. */
+/* Starts to copy a slab whose lines are stored rows. The slab begins at line first_line and k = step. 16
+ * neighbouring threads copy 16 neighbours of a line, each to another row of the slab. */
 __device__ void copy_along(slab<true> &to, const struct mm_matrix &x, unsigned first_line, unsigned step) {
     constexpr unsigned LINES = THREADS / DEPTH; /* lines that a block copies at a time */
     const unsigned depth = threadIdx.x % DEPTH;
@@ -73,8 +74,8 @@ __device__ void copy(slab<ALONG> &to, const struct mm_matrix &x, bool wide, unsi
         copy_across<1>(to, x, first_line, step);
 }
 
-/* Returns the position of the thread's element `index`, counted from `first`, the position of element 0. A
- * thread has two quads, LANES quads apart, so neighbouring threads read neighbouring quads. */
+/* Returns the position of the thread's element `index`. `first` is the position of element 0. A thread has
+ * two quads, LANES quads apart, so neighbouring threads read neighbouring quads. */
 template <unsigned LANES> __device__ unsigned offset_of(unsigned first, unsigned index) {
     return first + index / QUAD * LANES * QUAD + index % QUAD;
 }
@@ -91,8 +92,8 @@ __device__ void read_fragment(float (&each)[EACH], const float *row, unsigned fi
         mm_read_quad(&each[index], &row[offset_of<LANES>(first, index)]);
 }
 
-/* Every other row goes backwards, so successive multiplications share an operand, which the register file
- * delivers once. This is up to 7% faster (4096³ on an H200, B transposed). */
+/* Every other row of sums goes backwards, so successive multiplications share an operand, which is then read
+ * from the registers only once. This is up to 7% faster (4096³ on an H200, B transposed). */
 __device__ void multiply(float (&sums)[EACH][EACH], const fragments &fragment) {
 #pragma unroll
     for (unsigned i = 0; i < EACH; i++)

@@ -7,7 +7,8 @@ namespace {
 
 constexpr unsigned VECTORS = MM_VERIFY_VECTORS;
 
-/* For each element type: the C type, the type of its sums, and the conversion of an element to that type. */
+/* For each element type: the type in C++, the type in which elements are summed, and the conversion of an
+ * element from the first type to the second. */
 template <enum mm_dtype DTYPE> struct element;
 #define X(constant, name, TYPE, word, SUM, value, ...)                                                       \
     template <> struct element<constant> {                                                                   \
@@ -20,17 +21,17 @@ template <enum mm_dtype DTYPE> struct element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* A kind of numbers (real, precise or words) defines the SUMS sums that are computed for each row of a
- * matrix. It has
+/* Each of the structs real, precise and words defines which sums are computed for each row of a matrix.
+ * SUMS is the number of sums for a row. Each struct has these members:
  *     number            the type of a sum
  *     merge             adds the sums of another part of the row
- *     make_norms        turns sums of a row of B into a norm
- *     difference        subtracts a row of op(A)·op(B) from a row of C; `words` does not have it
- *     of_a, of_b, of_c  the factors of a row's elements; `add` multiplies an element and adds the product
- * The factors of B and C are the random vectors x, which `add` computes from the seed. The factors of A are
- * the sums of B. */
+ *     make_norms        computes the norm of a row of B from its sums
+ *     difference        subtracts a sum of op(A)·op(B) from a sum of C; not in `words`
+ *     of_a, of_b, of_c  the vectors; `add` multiplies an element of a row by an element of a vector
+ * B and C are multiplied by the random vectors x, which `add` computes from the seed. A is multiplied by the
+ * sums of B. */
 
-/* Sums in float64, for narrower floats. */
+/* Sums in float64, for floating-point elements that are narrower than float64. */
 struct real {
     using number = double;
     static constexpr unsigned SUMS = MM_VERIFY_SUMS;

@@ -1,6 +1,5 @@
-/* Kernels that read a matrix once, multiply its rows by a few vectors, and add up the products. A row of
- * op(X) is called a line, because it may be a column of the stored matrix. Lines are divided into parts, so a
- * few long lines still keep the whole chip busy. */
+/* Kernels that read a matrix once and multiply its rows by a few vectors. A row of op(X) is called a line
+ * here, because it can be a column in memory. Parts of lines are added up in parallel. */
 #pragma once
 
 #include "gpu/cuda/verify/numbers.cuh"
@@ -10,8 +9,8 @@ namespace {
 constexpr unsigned WARP = 32;
 constexpr unsigned THREADS = 256;
 
-/* A matrix op(X) with `lines` rows of `length` elements. The elements of a row are neighbours in memory, or
- * `ld` elements apart if is_turned. */
+/* A matrix op(X) with `lines` rows of `length` elements. If is_turned, the elements of a row are `ld`
+ * elements apart. Otherwise the elements of a row are neighbours in memory. */
 struct operand {
     const void *data;
     size_t ld;
@@ -20,7 +19,8 @@ struct operand {
     bool is_turned;
 };
 
-/* How lines are divided into parts. Sum s of part p of line l is results[(p·SUMS + s)·lines + l]. */
+/* How a matrix's lines are divided into parts. Each part of a line has SUMS results. Result s of part p of
+ * line l is results[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
     size_t part; /* elements of a part; the last part may have fewer */
@@ -30,8 +30,7 @@ __device__ size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* For lines whose elements are neighbours in memory. Each warp adds up a line, and each of its threads adds
- * every 32nd element. */
+/* Adds up lines whose elements are neighbours in memory. Each warp adds up a part of one line. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_along(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(THREADS)
     const size_t end = smaller(first + cut.part, x.length);
     number sums[KIND::SUMS] = {};
     if (line >= x.lines)
-        return; /* the whole warp returns */
+        return; /* all threads of a warp have the same line, so the shuffles below are safe */
     const typename element<DTYPE>::type *data =
         static_cast<const typename element<DTYPE>::type *>(x.data) + line * x.ld;
     for (size_t index = first + lane; index < end; index += WARP)
@@ -61,8 +60,7 @@ __global__ void __launch_bounds__(THREADS)
         results[(blockIdx.y * KIND::SUMS + s) * x.lines + line] = sums[s];
 }
 
-/* For lines that are columns of the stored matrix. Each thread adds up one line, so a warp reads neighbouring
- * elements of a stored row. */
+/* Adds up lines that are columns in memory. Each thread adds up a part of one line. */
 template <enum mm_dtype DTYPE, typename KIND, typename FACTORS>
 __global__ void __launch_bounds__(THREADS)
     sum_across(struct operand x, FACTORS by, struct cut cut, typename KIND::number *results) {
@@ -94,7 +92,7 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the sums of all parts of B's lines, and computes norms. The result replaces the first part. */
+/* Adds up the parts' sums for each line of B, and computes norms. The result replaces the first part. */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;

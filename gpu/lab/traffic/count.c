@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* Rectangles at equal offsets from the beginning of a sector. They access equally many sectors. */
+/* A group of rectangles that begin at the same offset within a sector, so all access equally many sectors. */
 struct span {
     size_t first; /* first row or column of one of the rectangles */
     uint64_t count;
@@ -10,8 +10,8 @@ struct span {
 
 enum { SPANS_MAX = MM_SECTOR_BYTES + 1 };
 
-/* Groups the rectangles along one edge of a matrix, which are `stride` bytes apart. The last rectangle may
- * be smaller, and has a group of its own. */
+/* Groups the rectangles along one edge of a matrix. The rectangles are `stride` bytes apart. If the last
+ * rectangle is smaller, it has its own group. */
 static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct span spans[SPANS_MAX]) {
     const size_t whole = length / edge;
     const size_t step = stride % MM_SECTOR_BYTES;
@@ -93,7 +93,7 @@ void mm_count_shared(struct mm_traffic *traffic, enum mm_traffic_figure passes,
     traffic->figures[MM_BANK_CONFLICT_PASSES] += (cost.passes - cost.transactions) * times;
 }
 
-/* All warps of a rectangle have equal patterns at different offsets, so one warp is counted for all. */
+/* All warps of a rectangle use equal patterns in shared memory, so one warp's cost is multiplied. */
 void mm_count_staging(struct mm_traffic *traffic, const struct mm_share *share,
                       const struct mm_tile_layout *layout, uint64_t times) {
     const unsigned across = share->cols / share->each;

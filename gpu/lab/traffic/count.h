@@ -1,6 +1,6 @@
 /* Counts the memory accesses of a kernel's warps. A kernel reads a stored matrix in rectangles, and the
- * threads of a block divide each rectangle in the same way. The model counts one rectangle of the interior
- * and one at each border (gpu/lab/access.h), and multiplies the counts.
+ * threads of a block divide each rectangle in the same way. Many rectangles have equal costs. The model
+ * computes each of the costs once (gpu/lab/access.h), and multiplies the cost by the number of rectangles.
  *
  * The counts match the compiled kernels (cuobjdump -sass, compute capability 9.0). Matrices begin at
  * multiples of 32 bytes, as in device memory. Any thread may call these functions. No pointer may be NULL. */
@@ -11,13 +11,13 @@
 #include "gpu/matrix/matrix.h"
 
 /* How threads divide a rectangle of rows × cols elements. Each lane has `each` neighbouring elements of a
- * row, and accesses at_once of them by one instruction. The next lane has the next elements, row by row.
- * Elements outside the matrix are not accessed. */
+ * row, and one instruction of the lane accesses at_once elements. Lanes are assigned row by row. Elements
+ * outside the matrix are not accessed. */
 struct mm_share {
     unsigned rows;
     unsigned cols; /* a multiple of `each` */
     unsigned each; /* a multiple of at_once */
-    /* At most 32 bytes. More than 1 only if all rows begin at multiples of at_once elements. */
+    /* At most 32 bytes. If at_once exceeds 1, all rows begin at multiples of at_once elements. */
     unsigned at_once;
     unsigned lanes; /* 32, or the threads of a smaller block */
 };

@@ -12,11 +12,11 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld % QUAD == 0;
 }
 
-/* An operand. A line is a row of op(A) or a column of op(B). */
+/* An operand, A or B. A line is a row of op(A) or a column of op(B). */
 struct side {
     const struct mm_matrix *stored;
     bool is_along; /* the elements of a line are neighbours in memory */
-    size_t across; /* for A the columns of C, for B the rows of C */
+    size_t across; /* number of C's columns for A, of C's rows for B */
 };
 
 static void sides_of(const struct mm_product *product, struct side sides[2]) {
@@ -39,7 +39,7 @@ static void count_slabs(struct mm_traffic *traffic, const struct side *side, uns
     mm_count_staging(traffic, &share, &layout, stagings);
 }
 
-/* Counts reads of fragments, `words` at a time. places[lane] is the lane's place along a row of the slab. */
+/* Counts reads of fragments, `words` at a time. places[lane] is an offset in the slab's row. */
 static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WARP_LANES], unsigned words,
                         uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -84,8 +84,8 @@ bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, stru
 }
 
 /* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
- * read the same words of A. The kernel copies one slab after the last one: it stores zeros and loads
- * nothing. It also reads the first fragments before its main loop. */
+ * read the same words of A. After the last slab, the kernel stages one slab more, which loads nothing and
+ * stores zeros. The kernel also reads the first fragments before its main loop. */
 bool mm_traffic_warp_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     enum { DEPTH = 16, THREAD = 8, LANE_ROWS = 8, LANE_COLS = MM_WARP_LANES / LANE_ROWS, WARPS = 8 };
     const uint64_t blocks = blocks_of(product), steps = blocks * mm_size_divide_up(product->k, DEPTH);

@@ -1,5 +1,5 @@
 /* Models of the kernels for lessons. A model computes the memory accesses of one run from the addresses that
- * the warps use. Models need no GPU, so a build without CUDA has them too. */
+ * the warps use. Models need no GPU, so a build without CUDA has the models too. */
 #pragma once
 
 #include "gpu/lab/traffic/traffic.h"
@@ -7,7 +7,7 @@
 
 __BEGIN_DECLS
 
-/* Models of products. Models of tiled kernels support any tile, and the others ignore `tile`. */
+/* Models of products. Models of tiled kernels support any tile, and other models ignore `tile`. */
 mm_variant_traffic mm_traffic_naive, mm_traffic_naive_uncoalesced, mm_traffic_staged_copy;
 mm_variant_traffic mm_traffic_tiled, mm_traffic_tiled_dynamic, mm_traffic_tiled_racy;
 mm_variant_traffic mm_traffic_tiled_padded, mm_traffic_tiled_conflicted;

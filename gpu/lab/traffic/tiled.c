@@ -1,13 +1,13 @@
 /* Models of `naive`, `naive_uncoalesced`, `staged_copy`, and of kernels whose blocks stage square tiles of A
- * and B. The compiled code decides the width of reads. `naive` kernels load both factors of each
- * multiplication. Tiled kernels read one word of b_tile at a time, and 16 bytes of a_tile if the words are
- * neighbours. `tiled_dynamic` reads single words, because the compiler does not know its tile. */
+ * and B. Reads are as wide as in the compiled code. `naive` kernels load both factors of each multiplication.
+ * Tiled kernels read one word of b_tile at a time, and 16 bytes of a_tile if the words are neighbours.
+ * `tiled_dynamic` reads single words, because the compiler does not know its tile. */
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
-/* Counts a naive kernel. A warp computes 32 neighbours in a row of C, or in a column if `is_down` is set.
- * For each k, all lanes read one element of one operand, and 32 different lines of the other operand. A line
- * is a row of op(A) or a column of op(B). */
+/* Counts a naive kernel. A warp computes 32 neighbours in a row of C, or in a column if `is_down` is set. A
+ * line is a row of op(A) or a column of op(B). For each k, all lanes read the same element of one operand.
+ * From the other operand, each lane reads an element of another line. */
 static bool count_naive(const struct mm_product *product, bool is_down, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
@@ -35,7 +35,7 @@ bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned til
     return count_naive(product, true, traffic);
 }
 
-/* Counts `naive`, and for each multiplication two stores and two loads in shared memory. */
+/* Counts the accesses of `naive`. Adds two stores to shared memory and two loads for each multiplication. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
     count_naive(product, false, traffic);
@@ -48,11 +48,11 @@ bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, str
 struct kind {
     bool is_as_stored; /* a transposed operand stays transposed in its tile */
     unsigned padding;  /* unused words at the end of b_tile's rows */
-    bool is_joined;    /* neighbouring words of a_tile are read by 16 bytes */
+    bool is_joined;    /* one read takes 16 bytes of a_tile instead of one word */
     bool zeroes_first; /* a block first fills both tiles with zeros */
 };
 
-/* Counts reads by a warp. Its thread (x, y) reads at word x·right + y·down. */
+/* Counts reads by a warp. Thread (x, y) of the warp reads at word x·right + y·down. */
 static void count_reads(struct mm_traffic *traffic, unsigned side, unsigned right, unsigned down,
                         unsigned word_bytes, unsigned bytes, uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];

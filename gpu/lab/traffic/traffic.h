@@ -18,8 +18,8 @@ __BEGIN_DECLS
  * *_sectors: sectors of 32 bytes that loads or stores access, before any cache. One access of a warp counts
  * each sector once.
  *
- * *_passes: passes over the banks of shared memory. Conflict passes are those that are necessary because one
- * bank must serve several words. */
+ * *_passes: passes over the banks of shared memory. A pass is a conflict pass if it is only needed because
+ * one bank must serve several words. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \
     X(MM_GLOBAL_LOADS, "global_loads", "global loads")                                                       \
     X(MM_GLOBAL_LOAD_SECTORS, "global_load_sectors", "load sectors")                                         \
@@ -30,7 +30,7 @@ __BEGIN_DECLS
 
 enum mm_traffic_figure { MM_TRAFFIC_TABLE(MM_CONSTANT) MM_TRAFFIC_COUNT };
 
-/* The name in the API, and the name for people. Static strings. */
+/* Return the name in the API, and the name for people. Both are static strings. */
 const char *mm_traffic_name(enum mm_traffic_figure figure);
 const char *mm_traffic_title(enum mm_traffic_figure figure);
 

@@ -2,7 +2,7 @@
 #include "gpu/lab/traffic/count.h"
 #include "gpu/lab/traffic/kernels.h"
 
-/* Neighbouring lanes load along a row of A, and store down a column of C. */
+/* Neighbouring lanes load from one row of A, and store to one column of C. */
 bool mm_traffic_transpose_naive(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const struct mm_share along = {1, MM_WARP_LANES, 1, 1, MM_WARP_LANES};
     const struct mm_share down = {MM_WARP_LANES, 1, 1, 1, MM_WARP_LANES};
@@ -22,8 +22,8 @@ static void count_lanes(struct mm_traffic *traffic, enum mm_traffic_figure passe
     mm_count_shared(traffic, passes, offsets, (unsigned)bytes, times);
 }
 
-/* Both matrices are accessed along their rows. The last warp of a row may have fewer active lanes. Warps
- * write along rows of the tile, and read down its columns. */
+/* A and C are accessed along their rows. The last warp of a row may have fewer active lanes. Warps write
+ * along rows of the tile, and read down columns of the tile. */
 static bool count_by_tile(const struct mm_product *product, unsigned padding, struct mm_traffic *traffic) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);
     const size_t pitch = (MM_WARP_LANES + padding) * bytes;
@@ -82,7 +82,7 @@ static void count_vectors(const struct mm_product *product, struct mm_traffic *t
     const uint64_t whole = (product->m / EDGE) * (product->n / EDGE);
     const uint64_t blocks = mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
     const uint64_t words =
-        EDGE * EDGE / MM_WARP_LANES; /* accesses of a square, if each lane moves one element */
+        EDGE * EDGE / MM_WARP_LANES; /* accesses by warps that copy a square element by element */
     const uint64_t staged = loads_wide ? whole : 0, stored = stores_wide ? whole : 0;
     const uint64_t of_c = product->m * mm_size_divide_up(product->n, MM_WARP_LANES);
     mm_count_loads(traffic, &product->a, loads_wide ? &vectors : &elements, 1);

@@ -71,7 +71,7 @@ static enum mm_status multiply(const struct mm_product *product, struct mm_lane 
 
 static enum mm_status fail_job(const struct mm_product *product, struct mm_lane *lane,
                                struct mm_error *error) {
-    return product->m == 1 ? mm_fail(error, MM_INTERNAL, "the launch failed as told")
+    return product->m == 1 ? mm_fail(error, MM_INTERNAL, "simulated launch failure")
                            : multiply(product, lane, error);
 }
 
@@ -92,7 +92,7 @@ static enum mm_status lose_device(const struct mm_product *product, struct mm_la
         return multiply(product, lane, error);
     __atomic_store_n(&busy->failed, 1, __ATOMIC_RELAXED);
     wait_until_told(product);
-    return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
+    return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
 }
 
 /* Does not write the last element of C. */
@@ -133,7 +133,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
                                 struct mm_error *error) {
     const char *wrong = getenv("MATMULD_FAULTY_TILE");
     if (product->tile == 64)
-        return mm_fail(error, MM_UNSUPPORTED, "a tile of 64 takes more than there is, as told");
+        return mm_fail(error, MM_UNSUPPORTED, "simulated: a tile of 64 needs too much shared memory");
     if (wrong != NULL && strtoul(wrong, NULL, 10) == product->tile)
         return MM_OK;
     enum mm_status status = multiply(product, lane, error);
@@ -143,7 +143,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
 }
 
 #define ROW(variant, function)                                                                               \
-    { .name = variant, .summary = "fails as told", .launch[MM_FLOAT32] = function }
+    { .name = variant, .summary = "simulates a failure", .launch[MM_FLOAT32] = function }
 static const struct mm_variant variants[];
 
 /* `choose` returns ROW_VENDOR, which simulates a vendor's library, if the request allows one. */
@@ -180,7 +180,7 @@ static const struct mm_variant variants[] = {
     ROW("forgets_corner", forget_corner),
     ROW("off_by_one", add_one),
     {.name = "racy",
-     .summary = "wrong as told",
+     .summary = "gives a wrong result",
      .wrong_on_purpose = true,
      .launch[MM_FLOAT32] = always_add_one},
     ROW("certified", multiply),
@@ -263,7 +263,7 @@ static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_win
 static enum mm_status write_copy(struct mm_device_copy *copy, size_t offset, const void *from, size_t bytes,
                                  struct mm_error *error) {
     if (mm_device_has_failed(copy->device))
-        return mm_fail(error, MM_DEVICE_FAILED, "the device failed as told");
+        return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
     memcpy((char *)copy->data + offset, from, bytes);
     return MM_OK;
 }
@@ -285,7 +285,7 @@ static struct stored_copy *make_copy(struct mm_device *device, size_t bytes) {
 static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error) {
     if (bytes > mm_device_stored_bytes_max(device) - mm_device_stored_bytes(device))
-        return mm_fail(error, MM_STORE_FULL, "the device is full as told");
+        return mm_fail(error, MM_STORE_FULL, "simulated full device");
     *copy = &make_copy(device, bytes)->head;
     return MM_OK;
 }
@@ -326,7 +326,7 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     c_copy = NULL;
     const size_t c_bytes = mm_matrix_bytes(&product.c);
     if (job->stores_c && c_bytes > mm_device_stored_bytes_max(begun_on) - mm_device_stored_bytes(begun_on)) {
-        mm_fail(&job->work.error, MM_STORE_FULL, "the device is full as told");
+        mm_fail(&job->work.error, MM_STORE_FULL, "simulated full device");
         return;
     }
     c_copy = job->stores_c || job->part != NULL ? make_copy(begun_on, c_bytes) : NULL;
@@ -378,7 +378,7 @@ static enum mm_status fill(struct mm_device *asked, void *memory, enum mm_dtype 
                            uint64_t seed, struct mm_error *error) {
     wait_for(".fill");
     if (getenv("MATMULD_FAULTY_FILL") != NULL)
-        return mm_fail(error, MM_INTERNAL, "the filling failed as told");
+        return mm_fail(error, MM_INTERNAL, "simulated failure to fill");
     return mm_cpu_backend.fill(asked, memory, dtype, count, seed, error);
 }
 
@@ -407,7 +407,7 @@ static enum mm_status probe(struct mm_device *asked, const struct mm_access *acc
         uint32_t offsets[MM_WARP_LANES];
         mm_access_offsets(&accesses[index], offsets);
         if (accesses[index].word_bytes == 8)
-            return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+            return mm_fail(error, MM_NO_DEVICE_MEMORY, "simulated lack of memory");
         times[index].cycles = mm_banks_predict(offsets, 4, 4).passes;
         times[index].latency_cycles = 28.0 + times[index].cycles;
     }

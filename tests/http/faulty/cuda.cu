@@ -40,7 +40,7 @@ struct mm_backend backend;
 template <enum fault FAULT> void add(const char *name) {
     struct mm_variant *row = &variants[MM_CUDA_VARIANT_COUNT + FAULT];
     row->name = name;
-    row->summary = "fails as told";
+    row->summary = "simulates a failure";
     row->plan[MM_FLOAT32] = plan_by<FAULT>;
 }
 

@@ -5,11 +5,11 @@
 static const struct mm_backend backend = {.name = "fast"};
 static const struct mm_device card = {.backend = &backend, .name = "Card \xff", .shared_bank_bytes = 4};
 
-/* The banks of 32 lanes if lane i reads the word in bank N·i mod 32. */
+/* BANKS_N lists the banks of 32 lanes if lane i reads a word in bank N·i mod 32. */
 #define BANKS_1                                                                                              \
     "`bank_bytes`: 4, `banks`: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, "  \
     "21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31], "
-#define BANKS_2 /* the first of two banks of 8-byte words */                                                 \
+#define BANKS_2 /* a word of 8 bytes uses two banks; these are the lower banks */                            \
     "`bank_bytes`: 4, `banks`: [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 0, 2, 4, 6, 8, "  \
     "10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30], "
 #define BANKS_0                                                                                              \
@@ -64,7 +64,7 @@ static void test_report(void **state) {
 }
 
 /* A device that fails to measure has no figures in the report, and no division by 0 occurs. */
-static void test_report_of_nothing(void **state) {
+static void test_empty_report(void **state) {
     struct mm_probe probe = {.device = &card,
                              .count = 1,
                              .accesses = {{MM_MEMORY_SHARED, MM_PATTERN_BROADCAST, 0, 4, false, {0}}}};
@@ -182,4 +182,4 @@ static void test_many_rows(void **state) {
     }
 }
 
-RUN_TESTS(test_report, test_report_of_nothing, test_table, test_predicted_table, test_many_rows)
+RUN_TESTS(test_report, test_empty_report, test_table, test_predicted_table, test_many_rows)

@@ -118,7 +118,7 @@ static void large_repeats(void **state) {
 static void malformed_requests_are_refused(void **state) {
     static const struct {
         const char *text, *field, *words;
-        enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
+        enum mm_status status; /* expected status; if omitted, MM_BAD_REQUEST */
     } cases[] = {
         {"", "", "the body is empty"},
         {"[]", "", "has '[' at line 1, column 1, but must have an object like {"},
@@ -300,7 +300,7 @@ static void accesses_of_all_patterns(void **state) {
     assert_string_equal(told.got, "0");
 }
 
-/* null and missing entries are inactive lanes. */
+/* Lanes whose offset is null or missing are inactive. */
 static void accesses_of_offsets(void **state) {
     assert_int_equal(decode(ACCESS "`offsets`: [2047, null, 0]}"), MM_OK);
     assert_int_equal(call.probe.count, 4);

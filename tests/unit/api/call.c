@@ -113,8 +113,9 @@ static void test_bad_texts(void **state) {
 }
 
 static void test_parameters_of_products_alone(void **state) {
-    EACH(name, "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour|c|bias|c_from|bias_from|c_shape|ldc|"
-               "alpha|beta|activation") {
+    EACH(name,
+         "b|k|ldb|tile|transpose_a|result_dtype|verify|vendor|colour|c|bias|c_from|bias_from|c_shape|ldc|"
+         "alpha|beta|activation") {
         mm_call_init(&call, MM_TRANSPOSE);
         assert_int_equal(set_text(name, "1"), MM_BAD_REQUEST);
         assert_string_equal(error.field, name);
@@ -236,7 +237,8 @@ static const struct {
     {"beta=1", MM_BAD_REQUEST, "beta"},
     {"c=body", MM_OK, "beta"},
     {"c=body|beta=-3", MM_OK, "beta"},
-    {"c_from=identity()|bias_from=uniform(7)|activation=gelu_tanh|alpha=1", MM_OK, "alpha,beta,bias,gelu_tanh"},
+    {"c_from=identity()|bias_from=uniform(7)|activation=gelu_tanh|alpha=1", MM_OK,
+     "alpha,beta,bias,gelu_tanh"},
     {"activation=none|verify=1", MM_OK, ""},
     {"activation=relu|verify=1", MM_UNSUPPORTED, "activation"},
     {"activation=relu|dtype=int8", MM_OK, "relu"},
@@ -267,5 +269,5 @@ static void test_epilogues(void **state) {
     }
 }
 
-RUN_TESTS(test_factors, test_epilogues, test_good_texts, test_bad_texts, test_parameters_of_products_alone, test_shapes,
-          test_dimension_without_limit, test_names, test_large_numbers)
+RUN_TESTS(test_factors, test_epilogues, test_good_texts, test_bad_texts, test_parameters_of_products_alone,
+          test_shapes, test_dimension_without_limit, test_names, test_large_numbers)

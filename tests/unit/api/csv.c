@@ -5,7 +5,7 @@
 #include "api/codec.h"
 #include "tests/unit/memory.h"
 
-/* A copy of exactly the file's size, so a sanitizer reports reads past its end. */
+/* `text` is a copy of exactly the file's size, so a sanitizer reports reads past its end. */
 struct matrix {
     char *text;
     void *elements;

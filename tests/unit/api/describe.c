@@ -19,7 +19,7 @@ static enum mm_status attributes(struct mm_device *device, const struct mm_plan 
                                  struct mm_attributes *out, struct mm_error *error) {
     const unsigned tile = plan->layout.block_rows;
     if (plan->variant->tile == 0 || tile == 96)
-        return mm_fail(error, MM_UNSUPPORTED, "nothing is known of it");
+        return mm_fail(error, MM_UNSUPPORTED, "unknown to the test");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
     if (tile == 4) /* differs from the 9 blocks that the table of chips would give */
         *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
@@ -85,7 +85,7 @@ static const struct mm_backend plain = {.name = "plain", .variants = plain_varia
     "{`tile`: 16, `dtype`: `float32`, `threads_per_block`: 256, `registers_per_thread`: 40, "                \
     "`shared_bytes`: 8192, `blocks`: 6, "                                                                    \
     "`warps`: 48, `warps_max`: 64, `limiters`: [`registers`]}"
-/* The device reports another number of blocks than the table of chips. */
+/* The device reports a different number of blocks than the table of chips. */
 #define HOLDS_4                                                                                              \
     "{`tile`: 4, `dtype`: `float32`, `threads_per_block`: 33, `registers_per_thread`: 40, `shared_bytes`: "  \
     "16384, `blocks`: 5, "                                                                                   \
@@ -143,7 +143,7 @@ static void test_variants_of_no_device(void **state) {
                     ", `requires`: `compute capability 9.0`}, " OPEN WHY SOURCES "], `default`: `auto`}");
 }
 
-/* Without a device there is the compiler's report. The number of blocks comes from the table of chips. */
+/* Without a device, attributes come from the compiler, and the number of blocks from the table of chips. */
 static void test_compiled(void **state) {
     static const struct mm_compiled compiled[] = {
         {1, 80, 16, MM_FLOAT32, 0, 0, {256, 30, 2048, 0, 0, 0}},

@@ -14,7 +14,6 @@ static uint32_t read_back(enum mm_dtype dtype, const char *text, bool *fits) {
     return bits;
 }
 
-/* Returns the number of digits without leading and trailing zeros. */
 static int significant_digits(const char *text) {
     int digits = 0, zeros = 0;
     for (; *text != '\0' && *text != 'e'; text++) {
@@ -76,7 +75,7 @@ static void midpoints_are_read_exactly(void **state) {
     }
 }
 
-static void what_is_past_the_largest_is_not_held(void **state) {
+static void numbers_out_of_range_are_refused(void **state) {
     static const struct {
         enum mm_dtype dtype;
         const char *last, *next;
@@ -104,4 +103,4 @@ static void what_is_past_the_largest_is_not_held(void **state) {
     }
 }
 
-RUN_TESTS(every_element_reads_back, midpoints_are_read_exactly, what_is_past_the_largest_is_not_held)
+RUN_TESTS(every_element_reads_back, midpoints_are_read_exactly, numbers_out_of_range_are_refused)

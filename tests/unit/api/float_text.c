@@ -64,8 +64,8 @@ static void test_hard(void **state) {
         9.8e-45f,        /* subnormal: seven times the smallest number */
         1.1754942e-38f,  /* the largest subnormal */
         9.9999998e17f,   /* rounds up to a text with one more digit */
-        0x1.9d37b2p+34f, /* text of seven digits is a midpoint and rounds away */
-        0x1.000008p+25f, /* text of seven digits is a midpoint and rounds back */
+        0x1.9d37b2p+34f, /* seven digits give a midpoint that reads back as another float */
+        0x1.000008p+25f, /* seven digits give a midpoint that reads back as this float */
     };
     static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
                                      DBL_MIN,   -DBL_MAX};
@@ -95,7 +95,7 @@ static void test_random(void **state) {
     }
 }
 
-/* The distance between floats changes at powers of two. */
+/* Near powers of two, the distance between floats changes. */
 static void test_powers_of_two(void **state) {
     for (uint32_t exponent = 0; exponent < 512; exponent++)
         for (uint32_t beside = 0; beside < 3; beside++)

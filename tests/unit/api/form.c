@@ -17,7 +17,7 @@ static const struct mm_codec *codec(void) {
     return codec;
 }
 
-/* Each .npy file has a letter, by which the forms below include it. */
+/* Forms below include a .npy file by its letter. */
 static const struct {
     char letter;
     size_t bytes; /* bytes of its elements */
@@ -233,8 +233,8 @@ static void begin(enum mm_op op) {
                           NULL); /* as if the query had this parameter */
 }
 
-/* Decodes a body of unknown length that arrives in chunks. The body so far has memory of exactly its size, so
- * a sanitizer reports reads past its end. */
+/* Decodes a body of unknown length that arrives in chunks. After each chunk, the body has memory of exactly
+ * its size, so a sanitizer reports reads past its end. */
 static enum mm_status decode(enum mm_op op, const char *bytes, size_t length, size_t first, size_t others) {
     const struct mm_body_reader *reader = codec()->reader;
     begin(op);
@@ -273,7 +273,7 @@ static void test_decoded(void **state) {
     }
 }
 
-/* An operand in a .npy file points into the body. Two operands in CSV do not need the body. */
+/* Operands in .npy files point into the body. If both operands are in CSV, the body is not needed. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END

@@ -1,4 +1,4 @@
-/* Tests the decoding of JSON bodies: which are accepted, and the errors of the others. */
+/* Tests the decoding of JSON bodies: which bodies are accepted, and the errors of rejected bodies. */
 #include "api/call.h"
 #include "api/codec.h"
 #include "api/json/json_array.h"
@@ -94,7 +94,7 @@ static const struct {
     {"{`a`: [[255, 0, -0]], `dtype`: `uint8`}", "[[255,0,0]]"},
     {"{`a`: [[true, false, 1, 0, 1.0]], `dtype`: `bool`}", "[[1,0,1,0,1]]"},
     {"{`dtype`: `bool`, `a`: [[true, false], [0, 1]]}", "[[1,0],[0,1]]"},
-    /* A timeout has no upper limit, not even the 64 bits of an integer element. */
+    /* A timeout may exceed 64 bits, even if the elements are integers. */
     {"{`timeout_ms`: 18446744073709551616, `a`: [[1, 7]], `dtype`: `int64`}", "[[1,7]]"},
     {"{`a`: [[1, 7]], `dtype`: `int32`, `timeout_ms`: 9223372036854775808}", "[[1,7]]"},
     {"{`dtype`: `int64`, `timeout_ms`: 99999999999999999999999999999999999999999, `a`: [[1, 7]]}", "[[1,7]]"},
@@ -129,9 +129,9 @@ static void test_valid(void **state) {
 
 struct refused {
     const char *body, *field;
-    unsigned line, column; /* position of the error; line 0 for none, column 0 for any */
+    unsigned line, column; /* position of the error; line 0 for no position, column 0 for any column */
     const char *detail;    /* text that error.detail must contain */
-    enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
+    enum mm_status status; /* expected status; if omitted, MM_BAD_REQUEST */
 };
 
 static const struct refused products[] = {
@@ -278,7 +278,8 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `bias`: [2147483648], `dtype`: `int8`" B, "bias", 1, 23, "but int32 takes"},
     {"{`a`: [[1]], `bias`: [1, [2]]" B, "bias", 1, 26, "bias[1] is an array, but bias[0] is none"},
     {"{`a`: [[1]], `c_shape`: [1, 1]" B, "c_shape", 0, 0, "c_shape is given, but c is not"},
-    {"{`a`: [[1]], `c`: [[1]], `c_shape`: [1]" B, "c_shape", 0, 0, "c_shape is 1, but c is 1×1", MM_BAD_SHAPE},
+    {"{`a`: [[1]], `c`: [[1]], `c_shape`: [1]" B, "c_shape", 0, 0, "c_shape is 1, but c is 1×1",
+     MM_BAD_SHAPE},
     {"{`a`: [[1]], `alpha`: `1`" B, "alpha", 1, 23, "alpha is the string \"1\", but must be a number"},
     {"{`a`: [[1]], `activation`: 1" B, "activation", 1, 28, "must be a string: none, relu"},
 };

@@ -161,7 +161,7 @@ static void test_infinite_check(void **state) {
                                   "`relative_error`: `Infinity`}, `timing`: {")));
 }
 
-static void test_bound_of_a_reply(void **state) {
+static void test_largest_reply_size(void **state) {
     static const struct {
         struct mm_shape shape;
         enum mm_dtype dtype;
@@ -290,4 +290,4 @@ static void test_nesting(void **state) {
 }
 
 RUN_TESTS_BETWEEN(open_memory, close_body, test_reply, test_widest_reply, test_infinite_check,
-                  test_bound_of_a_reply, test_parts_make_the_same_text, test_nesting)
+                  test_largest_reply_size, test_parts_make_the_same_text, test_nesting)

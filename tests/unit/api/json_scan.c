@@ -49,8 +49,8 @@ static char *make_row(size_t count, const char *number, const char *tail) {
     return text;
 }
 
-/* The commas of a whole body tell how many elements it has, so exactly their memory is allocated. */
-static void test_memory_of_a_piece(void **state) {
+/* The commas of a whole body tell the number of elements, so exactly enough memory is allocated. */
+static void test_memory_of_a_whole_body(void **state) {
     enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
     char number[300];
     sprintf(number, "0.%0290d", 7);
@@ -64,8 +64,8 @@ static void test_memory_of_a_piece(void **state) {
     free(text);
 }
 
-/* A body in chunks reserves memory in increments. If its length is known, elements are not moved. */
-static void test_memory_of_pieces(void **state) {
+/* A body in chunks reserves memory in increments. If the body's length is known, elements are not moved. */
+static void test_memory_of_chunks(void **state) {
     enum { COUNT = 40000, BYTES = COUNT * sizeof(float) };
     const struct mm_limits wide = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
     char *text = make_row(COUNT, "0.123456", "");
@@ -85,8 +85,8 @@ static void test_memory_of_pieces(void **state) {
     free(text);
 }
 
-/* A body is validated even without memory for its elements. Its error names the memory that it needs. */
-static void test_room_comes_late(void **state) {
+/* A body is validated even without memory for its elements. The error names the memory that they need. */
+static void test_memory_is_short_at_first(void **state) {
     enum { COUNT = 100, BYTES = COUNT * sizeof(double) };
     open_budget(BYTES + 1);
     struct mm_buffer taken;
@@ -118,7 +118,7 @@ static void test_room_comes_late(void **state) {
 
 /* Commas in strings are counted too, so the first reservation may be too large. The second attempt reserves
  * only what both matrices need. */
-static void test_exact_room(void **state) {
+static void test_exact_memory(void **state) {
     static const struct {
         const char *text;
         size_t bytes;
@@ -178,8 +178,8 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* The scan frees its memory on an error. Whatever the number of commas, it keeps the limits. */
-static void test_nothing_remains(void **state) {
+/* The scan frees its memory on an error. It keeps the limits for any number of commas. */
+static void test_memory_is_freed(void **state) {
     static const struct {
         struct mm_limits limits;
         const char *good, *bad; /* `bad` follows `good` in a later chunk */
@@ -215,7 +215,7 @@ static void test_nothing_remains(void **state) {
 static const struct mm_limits vast = {1 << 30, SIZE_MAX, 1 << 30};
 
 /* Each growth is caused by a chunk with one element. The next chunk fills the new memory. */
-static void test_sparse_pieces_move_little(void **state) {
+static void test_growing_elements_are_rarely_moved(void **state) {
     enum { BYTES = 8 << 20, SPARSE = 8192, MOVES_MAX = 60 };
     open_budget(64 << 20);
     char *text = malloc(BYTES);
@@ -244,7 +244,7 @@ static void test_sparse_pieces_move_little(void **state) {
 }
 
 /* A number or string that ends in a later chunk is not scanned again for each new byte. */
-static void test_cut_tokens_wait(void **state) {
+static void test_incomplete_tokens_wait(void **state) {
     static const char *const begins[] = {"{\"a\":[[", "{\"a\":[[1]],\"variant\":\""};
     enum { DIGITS = 256 };
     open_budget(1 << 20);
@@ -290,6 +290,6 @@ static void test_wrong_members_cost_little(void **state) {
     assert_true(many < 48 * few);
 }
 
-RUN_TESTS(test_memory_of_a_piece, test_memory_of_pieces, test_room_comes_late, test_exact_room,
-          test_type_is_noticed, test_nothing_remains, test_sparse_pieces_move_little, test_cut_tokens_wait,
-          test_wrong_members_cost_little)
+RUN_TESTS(test_memory_of_a_whole_body, test_memory_of_chunks, test_memory_is_short_at_first,
+          test_exact_memory, test_type_is_noticed, test_memory_is_freed,
+          test_growing_elements_are_rarely_moved, test_incomplete_tokens_wait, test_wrong_members_cost_little)

@@ -8,8 +8,8 @@
 #define A PART("\"a\"", "1")
 #define OF_50 "12345678901234567890123456789012345678901234567890"
 
-/* Reads a body in memory of exactly its size, so a sanitizer reports reads past its end. Lists its parts as
- * "name=data;". */
+/* Reads a body in memory of exactly its size, so a sanitizer reports reads past its end. Lists the body's
+ * parts as "name=data;". */
 static enum mm_status list_parts(const char *type, const char *body, size_t bytes, char *list,
                                  size_t list_bytes, struct mm_error *error) {
     struct mm_multipart multipart;
@@ -54,7 +54,7 @@ static const struct {
     {TYPE, "--B\r\nContent-Type: text/plain\r\n" DISPOSITION("a") "X-Other: y\r\n\r\n1\r\n--B--", "a=1;"},
     {TYPE, "--B--", ""},
     {TYPE, "--B--\r\n", ""},
-    /* A delimiter is a line of its own. The CRLF before the delimiter belongs to it. */
+    /* A delimiter has its own line. The CRLF before a delimiter is part of the delimiter. */
     {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "--B--"},

@@ -90,12 +90,12 @@ static void test_good(void **state) {
 #define HEAD "{'descr': '<f4', 'fortran_order': False, 'shape': "
 #define ROWS_2 ", 'fortran_order': False, 'shape': (2, 3), }\n"
 
-/* Each of `parts` between `before` and `after` makes a malformed header. The error must contain `words`, or
- * the part itself if `words` is NULL. A ! in a part stands for |. */
+/* `parts` is a list. Each part, between `before` and `after`, makes a malformed header. The error must
+ * contain `words`, or the part itself if `words` is NULL. A ! in a part stands for |. */
 static const struct {
     unsigned version;
     const char *before, *parts, *after, *words;
-    enum mm_status status; /* MM_OK means MM_BAD_REQUEST */
+    enum mm_status status; /* expected status; if omitted, MM_BAD_REQUEST */
 } bad[] = {
     {0, HEAD "(2, 3), }\n", "", "", "version is 0.0"},
     {4, HEAD "(2, 3), }\n", "", "", "version is 4.0"},

@@ -48,7 +48,7 @@ static void sources(void **state) {
 static const struct {
     const char *given, *a, *b;
     enum mm_status status;
-    const char *a_shape, *b_shape; /* or the field of the error and "" */
+    const char *a_shape, *b_shape; /* expected shapes; or the error's field and "" */
 } shapes[] = {
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4", "", "", MM_OK, "2×3", "3×4"},
     {"a_from=uniform(1)|b_from=identity()|m=2|k=3|n=4|transpose_a=1|transpose_b=1", "", "", MM_OK, "3×2",
@@ -121,7 +121,6 @@ static void shapes_of_optional_operands(void **state) {
     }
 }
 
-
 static void shapes_of_made_operands(void **state) {
     for (size_t index = 0; index < COUNT(shapes); index++) {
         struct mm_call call;
@@ -134,7 +133,7 @@ static void shapes_of_made_operands(void **state) {
             assert_int_equal(set(&call, name, strchr(pair, '=') + 1), MM_OK);
         }
         const struct mm_shape *const inlines[MM_OPERANDS_MAX] = {read_shape(shapes[index].a, &a) ? &a : NULL,
-                                                  read_shape(shapes[index].b, &b) ? &b : NULL};
+                                                                 read_shape(shapes[index].b, &b) ? &b : NULL};
         error = (struct mm_error){0};
         const enum mm_status status = mm_operands_set_shapes(&call.operands, inlines, &error);
         mm_shape_text(&call.operands.of[0].shape, a_text);
@@ -148,7 +147,7 @@ static void shapes_of_made_operands(void **state) {
 }
 
 /* Only the CPU needs host memory for a generated operand. A GPU generates operands in its own memory. */
-static void memory_of_the_host(void **state) {
+static void host_memory_of_generated_operands(void **state) {
     struct mm_call call;
     size_t bytes[MM_OPERANDS_MAX];
     mm_call_init(&call, MM_MATMUL);

@@ -40,7 +40,7 @@ static void forms(void **state) {
     }
 }
 
-static void what_is_returned(void **state) {
+static void returned_matrix_and_figures(void **state) {
     static const struct {
         const char *reply, *reduce;
         bool returns;
@@ -136,4 +136,4 @@ static void figures_as_text(void **state) {
     expect_figures("min,max", MM_FLOAT32, &seen, quoted("{`min`: `NaN`, `max`: `NaN`}"));
 }
 
-RUN_TESTS(forms, what_is_returned, parts, figures_as_text)
+RUN_TESTS(forms, returned_matrix_and_figures, parts, figures_as_text)

@@ -1,5 +1,5 @@
-/* Tests the arena. Its blocks are aligned, do not overlap, are at most a quarter larger than requested, and
- * are reused. Pages are mapped only when a block needs them. */
+/* Tests the arena. Blocks are aligned, do not overlap, are at most a quarter larger than requested, and are
+ * reused. Pages are mapped only when a block needs them. */
 #include "gpu/memory/arena.h"
 #include "tests/unit/unit.h"
 
@@ -18,7 +18,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 /* Tests sizes next to the limits of every size class. */
-static void blocks_lie_apart(void **state) {
+static void blocks_do_not_overlap(void **state) {
     enum { COUNT = 1500 };
     static struct lent lent[COUNT];
     struct mm_arena *arena = mm_arena_open(32 << 20);
@@ -70,7 +70,7 @@ static void an_empty_arena_refuses(void **state) {
     mm_arena_close(NULL);
 }
 
-static void pages_are_taken_as_they_are_lent(void **state) {
+static void pages_are_mapped_when_used(void **state) {
     enum { BYTES = 32 << 20, PAGE = 4096 };
     static unsigned char resident[BYTES / PAGE];
     struct mm_arena *arena = mm_arena_open(BYTES);
@@ -84,7 +84,7 @@ static void pages_are_taken_as_they_are_lent(void **state) {
     mm_arena_close(arena);
 }
 
-static void what_was_not_asked_for_is_poisoned(void **state) {
+static void unused_bytes_are_poisoned(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     struct mm_arena *arena = mm_arena_open(4096);
     char *block = mm_arena_acquire(arena, 300);
@@ -96,5 +96,5 @@ static void what_was_not_asked_for_is_poisoned(void **state) {
 #endif
 }
 
-RUN_TESTS(blocks_lie_apart, an_empty_arena_refuses, pages_are_taken_as_they_are_lent,
-          what_was_not_asked_for_is_poisoned)
+RUN_TESTS(blocks_do_not_overlap, an_empty_arena_refuses, pages_are_mapped_when_used,
+          unused_bytes_are_poisoned)

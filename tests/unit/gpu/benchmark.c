@@ -2,10 +2,10 @@
 #include "tests/kernels/benchmark_wrong.h"
 #include "lab.h"
 
-static void rows_are_run_in_turn(void **state) {
+static void rows_run_in_turn(void **state) {
     enum { REPEATS = 4, WARM_UPS = 5, ROWS = 3 };
     const struct mm_benchmark_request request = lab_product(16, 16, 16, REPEATS, "naive blas tiled_8");
-    lab_device.l2_bytes = 3 * 1024 * 2; /* sets must exceed three times the L2 cache, so 7 are needed */
+    lab_device.l2_bytes = 3 * 1024 * 2; /* 7 sets are needed to exceed three times the L2 cache */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_int_equal(lab.runs, ROWS * (WARM_UPS + REPEATS));
     assert_int_equal(lab.held_bytes, 7 * 3 * 1024);
@@ -22,7 +22,7 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
     assert_true(row->min_ns == min && row->median_ns == median && row->max_ns == max);
 }
 
-static void figures_are_of_the_runs_that_count(void **state) {
+static void warm_up_runs_do_not_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
     /* After ten warm-up runs, the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. Fake times end with the
@@ -45,7 +45,7 @@ static void figures_are_of_the_runs_that_count(void **state) {
     assert_true(rows[0].of_yardstick == 0.0);
 }
 
-static void what_befalls_the_device_befalls_all(void **state) {
+static void device_failure_fails_all_rows(void **state) {
     static const enum mm_status statuses[] = {MM_NO_DEVICE_MEMORY, MM_INTERNAL, MM_DEVICE_FAILED};
     const struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive loses_device blas");
     for (int trial = 0; trial < 3; trial++) {
@@ -68,7 +68,7 @@ static void slow_rows_are_repeated_less(void **state) {
     assert_true(rows[0].min_ns == 1.5e9);
 }
 
-static void a_row_has_its_time(void **state) {
+static void time_of_a_row_is_limited(void **state) {
     struct mm_benchmark_request request = lab_product(4, 4, 4, 10, "naive");
     request.row_ns = 1;
     assert_int_equal(lab_run(&request)[0].repeats, 1);
@@ -79,7 +79,7 @@ static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* The expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of 1, 8, 4, and as tiled_8 chooses. */
+/* Expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles T of 1, 8, 4, 8 and, because `auto` runs tiled_8, 8. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -114,7 +114,7 @@ static void transpositions_are_compared_with_a_copy(void **state) {
         const struct mm_benchmark_row *rows = lab_run(&request);
         const struct mm_benchmark_row *copy = benchmark_copy(benchmark);
         assert_int_equal(lab.runs, 3 * 6);
-        /* Runs 15 and 16 are those of the rows, and run 17 is that of the plain copy. */
+        /* Runs 15 and 16 belong to the rows, and run 17 to the plain copy. */
         assert_true(rows[0].median_ns == 1015.0 && rows[1].median_ns == 1016.0);
         assert_true(rows[1].of_yardstick == 217.0 / 1016.0);
         assert_true(copy->median_ns == 217.0 && copy->of_yardstick == 1.0 && copy->repeats == 1);
@@ -131,7 +131,7 @@ static void expect_host_bytes(const struct mm_benchmark_request *request, size_t
     mm_benchmark_close(opened);
 }
 
-static void backends_have_their_turn(void **state) {
+static void backends_run_one_after_another(void **state) {
     /* The check needs A·B·x and B·x in float64, x in float32, and a part of C. */
     const size_t judging = (16 + 16) * 8 + 16 * 4 + 1024, times = 3 * 1 * 8, set = 3 * 1024;
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive blas naive");
@@ -156,13 +156,13 @@ static void backends_have_their_turn(void **state) {
     expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
-    /* Memory of A and B, 4·n numbers for vectors, 5 sums for each row of B, A and C, one row, and C. */
+    /* For operands that are not random, the check needs copies of A and B, vectors, sums and C. */
     request.sources[MM_OPERAND_A].kind = request.sources[MM_OPERAND_B].kind = MM_SOURCE_IDENTITY;
     expect_host_bytes(&request, LAB_MEMORY_MAX, 2048 + (4 * 16 + 5 * (16 + 16 + 1) + 16) * 8 + 1024 + times);
 }
 
 /* If one backend fails or is cancelled, the results of the other backend remain. */
-static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
+static void failed_backend_fails_only_its_rows(void **state) {
     struct mm_benchmark_request request = lab_product(64, 64, 64, 200, "naive refuses");
     for (int index = 0; index < 40; index++)
         lab_ask(&request, "naive");
@@ -182,14 +182,14 @@ static void a_job_that_came_to_nothing_tells_its_rows(void **state) {
             if (device == NULL)
                 free(lab.memory);
         }
-        mm_fail(&error, MM_NOT_READY, "it came to nothing");
+        mm_fail(&error, MM_NOT_READY, "the backend failed");
         mm_benchmark_fail_rows(benchmark, &error);
         assert_false(mm_benchmark_next_task(benchmark, &task));
         const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
         assert_true(rows[0].error.status == MM_OK && rows[0].median_ns > 0.0);
         assert_int_equal(rows[1].error.status, begun != 0 ? MM_UNSUPPORTED : MM_NOT_READY);
         for (size_t row = 2; row < request.subject_count; row++)
-            assert_string_equal(rows[row].error.detail, "it came to nothing");
+            assert_string_equal(rows[row].error.detail, "the backend failed");
     }
 }
 
@@ -213,13 +213,13 @@ static void sets_fit_into_half_of_the_memory(void **state) {
 }
 
 /* The device's rates predict each row's time. A row above the time limit fails, and the others still run. */
-static void slow_rows_are_refused_alone(void **state) {
+static void only_slow_rows_are_rejected(void **state) {
     struct mm_benchmark_request request = lab_product(16, 16, 16, 2, "naive blas tiled_8");
     request.kernel_ms_max = 7;
     const struct mm_matrix edge_16 = mm_matrix_dense(MM_FLOAT32, 16, 16, NULL);
     const struct mm_product square = {.m = 16,
                                       .n = 16,
-                                      .k = 65536, /* as if C had 65536 elements */
+                                      .k = 65536, /* the forecast counts at least 65536 elements of C */
                                       .a = edge_16,
                                       .b = edge_16,
                                       .c = edge_16};
@@ -230,11 +230,11 @@ static void slow_rows_are_refused_alone(void **state) {
     assert_true(rows[0].error.has_limit && rows[0].error.limit == 7);
     assert_int_equal(rows[1].error.status, MM_OK);
     assert_int_equal(rows[1].repeats, 2);
-    assert_int_equal(rows[2].error.status, MM_OK); /* its rate is unknown */
+    assert_int_equal(rows[2].error.status, MM_OK); /* the row has no rate, so its time is unknown */
 }
 
-/* Other jobs may run between the parts of a long run on the host. Its time is the sum of its parts. */
-static void long_runs_are_cut_into_parts(void **state) {
+/* The time of a long run on the host is the sum of its parts. Other jobs may run between parts. */
+static void long_runs_are_divided_into_parts(void **state) {
     enum { EDGE = 40, REPEATS = 2, RUNS = 1 + REPEATS };
     struct mm_benchmark_request request = lab_product(EDGE, EDGE, EDGE, REPEATS, "cuts naive");
     const struct mm_product square = {.m = EDGE, .n = EDGE, .k = EDGE};
@@ -246,11 +246,11 @@ static void long_runs_are_cut_into_parts(void **state) {
     assert_int_equal(rows[0].repeats, REPEATS);
     assert_true(rows[0].max_error < 1.0);
     assert_true(rows[0].min_ns >= 2000.0 && rows[1].max_ns < 2000.0);
-    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* 8 more rows of the first run measure the rate */
+    assert_int_equal(lab.runs, RUNS * 2 + RUNS); /* each run of `cuts` has two parts */
 }
 
-RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_are_run_in_turn, figures_are_of_the_runs_that_count,
-                  what_befalls_the_device_befalls_all, slow_rows_are_repeated_less,
-                  slow_rows_are_refused_alone, long_runs_are_cut_into_parts, a_row_has_its_time,
-                  loads_are_predicted, transpositions_are_compared_with_a_copy, backends_have_their_turn,
-                  a_job_that_came_to_nothing_tells_its_rows, sets_fit_into_half_of_the_memory)
+RUN_TESTS_BETWEEN(lab_reset, lab_close, rows_run_in_turn, warm_up_runs_do_not_count,
+                  device_failure_fails_all_rows, slow_rows_are_repeated_less, only_slow_rows_are_rejected,
+                  long_runs_are_divided_into_parts, time_of_a_row_is_limited, loads_are_predicted,
+                  transpositions_are_compared_with_a_copy, backends_run_one_after_another,
+                  failed_backend_fails_only_its_rows, sets_fit_into_half_of_the_memory)

@@ -16,8 +16,8 @@ static bool is_between(double low, double value, double high) {
     return low < value && value < high;
 }
 
-/* For so large a k zeros are within the error bound. Only the relative error shows that C is wrong. */
-static void nothing_is_said_of_what_zeros_would_pass(void **state) {
+/* With such a large k, zeros are within the error bound. Only the relative error shows that C is wrong. */
+static void useless_error_bounds_are_not_reported(void **state) {
     const size_t k = (size_t)1 << 18;
     const struct mm_benchmark_request request = lab_product(2, k, 2, 1, "naive no_slab nothing");
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -43,7 +43,7 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* In every type elements that are not written are found. If only the last step of k is missing, the error may
+/* Elements that no kernel wrote are found in every type. If only the last step of k is missing, the error may
  * be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
@@ -81,7 +81,7 @@ static void sums_that_wrap_around_are_right(void **state) {
 }
 
 /* The error is between the elements that the check samples. */
-static void what_is_left_inside_is_found(void **state) {
+static void errors_between_samples_are_found(void **state) {
     enum { EDGE = 512, K = 48 };
     const struct mm_benchmark_request request = lab_product(EDGE, K, EDGE, 1, "no_tile naive");
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -107,7 +107,7 @@ static void misplaced_elements_are_found(void **state) {
 }
 
 /* If a copy between parts of C fails, the next row begins with the first part again. */
-static void copies_that_fail_fail_their_row(void **state) {
+static void failed_copy_fails_its_row(void **state) {
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive naive naive");
     lab.failing_copy = 2;
     const struct mm_benchmark_row *rows = lab_run(&request);
@@ -120,7 +120,7 @@ static void copies_that_fail_fail_their_row(void **state) {
 }
 
 /* Each copy takes longer than a slice, so each slice makes one copy. */
-static void judging_may_be_cancelled_anywhere(void **state) {
+static void check_can_be_cancelled_at_any_copy(void **state) {
     enum { PIECES = 4 }; /* parts of 512 · 512 · 4 bytes */
     const struct mm_benchmark_request request = lab_product(512, 4, 512, 1, "naive");
     for (unsigned last = 1; last < 2 * PIECES; last += 2) {
@@ -148,12 +148,12 @@ static int unreadable; /* number of reads that will fail */
 static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_window *part,
                                 enum mm_dtype dtype, void *to, struct mm_error *error) {
     if (unreadable > 0 && unreadable-- > 0)
-        return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+        return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
     mm_window_pack(part, dtype, copy->data, to);
     return MM_OK;
 }
 
-/* Makes the value operand A, and random numbers operand B. */
+/* Operand A becomes the value, and operand B gets random numbers. */
 static void give(struct mm_benchmark_request *request, void *elements, bool is_only_copy) {
     static struct mm_device owner;
     static struct mm_device_copy copy;
@@ -285,8 +285,8 @@ static void given_operands_are_checked_in_steps(void **state) {
     }
 }
 
-/* A row of A with NaN or Inf cannot be checked. If all rows have them, the product is not checked. */
-static void what_is_not_finite_is_not_checked(void **state) {
+/* A row of A with NaN or Inf cannot be checked. If A has only such rows, the product is not checked. */
+static void rows_that_are_not_finite_are_not_checked(void **state) {
     float elements[] = {INFINITY, 1.0F, 2.0F, NAN, 3.0F, 4.0F};
     struct mm_benchmark_request request = lab_product(2, 3, 40, 1, "naive no_corner");
     give(&request, elements, false);
@@ -298,8 +298,8 @@ static void what_is_not_finite_is_not_checked(void **state) {
     assert_true(isinf(rows[1].max_error));
 }
 
-/* The bits of some elements are all set. */
-static void misplaced_elements_of_what_is_given_are_found(void **state) {
+/* In some elements all bits are set. */
+static void misplaced_elements_of_given_operands_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
@@ -316,8 +316,8 @@ static void misplaced_elements_of_what_is_given_are_found(void **state) {
         }
 }
 
-/* If the operand cannot be read, only the rows of that backend fail. The next backend reads it again. */
-static void what_cannot_be_read_is_read_again(void **state) {
+/* If the operand cannot be read, only that backend's rows fail. The next backend reads the operand again. */
+static void unreadable_operands_are_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");
     request.subjects[0].backend = &lab_host_backend;

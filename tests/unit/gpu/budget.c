@@ -47,7 +47,7 @@ static void expect_held(size_t bytes, size_t used_bytes) {
     assert_int_equal(mm_reservation_unused(&first), bytes - used_bytes);
 }
 
-static void small_is_a_256th_or_64_kib(void **state) {
+static void limit_for_small_requests(void **state) {
     struct mm_budget large;
     assert_true(mm_budget_open(&large, 64 * MAIN));
     assert_int_equal(large.part_bytes[MM_BUDGET_MAIN], 60 * MAIN);
@@ -67,20 +67,20 @@ static void small_is_a_256th_or_64_kib(void **state) {
     }
 }
 
-static void small_requests_leave_the_main_part_to_those_that_wait(void **state) {
+static void small_requests_leave_the_main_part_to_waiting_requests(void **state) {
     set_waiting(MM_BUDGET_SMALL, 1, 1); /* must have no effect */
     extend(&first, 1000, true);
     expect_reserved(1000, 0);
     set_waiting(MM_BUDGET_MAIN, 1, 0);
     extend(&second, SMALL, true);
-    extend(&first, 1, false); /* moves all to the part for small requests */
+    extend(&first, 1, false); /* moves the whole reservation to the part for small requests */
     expect_reserved(1000, SMALL);
     mm_reservation_close(&second);
     extend(&first, 1, true);
     expect_reserved(0, 1001);
     extend(&first, SIZE_MAX, false);
     extend(&second, MAIN - SMALL, true);
-    extend(&first, SMALL, false); /* moves all to the main part */
+    extend(&first, SMALL, false); /* moves the whole reservation to the main part */
     expect_reserved(MAIN - SMALL, 1001);
     mm_reservation_close(&second);
     extend(&first, SMALL, true);
@@ -93,10 +93,10 @@ static void small_requests_leave_the_main_part_to_those_that_wait(void **state) 
     expect_reserved(MAIN, 1000);
     mm_reservation_close(&first);
     first.expected_bytes = SMALL + 1;
-    extend(&first, 1000, false); /* a large request cannot use the part for small ones */
+    extend(&first, 1000, false); /* a large request cannot use the part for small requests */
 }
 
-static void requests_that_hold_memory_pass_those_that_hold_none(void **state) {
+static void requests_with_memory_overtake_those_without(void **state) {
     static const struct {
         int line;
         size_t all, holders, held, more;
@@ -117,7 +117,7 @@ static void requests_that_hold_memory_pass_those_that_hold_none(void **state) {
     assert_false(mm_reservation_try(&first, MAIN + 1));
 }
 
-static void the_count_is_exact(void **state) {
+static void reserved_bytes_are_exact(void **state) {
     struct mm_buffer loan = {0}, grown = {0}, empty = {0};
     extend(&first, 100001, true);
     assert_int_equal(mm_reservation_acquire(&first, 99999, &loan, NULL), MM_OK);
@@ -146,7 +146,7 @@ static void the_count_is_exact(void **state) {
 }
 
 /* A stored buffer counts in the main part, even if that part is full. */
-static void a_buffer_is_handed_over(void **state) {
+static void stored_buffer_counts_in_the_main_part(void **state) {
     struct mm_buffer large, small;
     extend(&first, 200000, true);
     assert_int_equal(mm_reservation_acquire(&first, 100000, &large, NULL), MM_OK);
@@ -170,7 +170,7 @@ static void a_buffer_is_handed_over(void **state) {
     expect_reserved(MAIN - 100000, 0);
 }
 
-static void a_refusal_says_what_is_needed_and_takes_nothing(void **state) {
+static void rejection_names_needed_bytes_and_reserves_none(void **state) {
     struct mm_buffer untouched = {.bytes = 7}, grown = {0};
     struct mm_error error = {0};
     extend(&first, 100000, true);
@@ -207,7 +207,7 @@ static void *reserve_and_close(void *argument) {
     return NULL;
 }
 
-static void threads_never_pass_a_part(void **state) {
+static void threads_never_exceed_a_part(void **state) {
     pthread_t threads[4];
     static uint32_t seeds[COUNT(threads)] = {1, 2, 3, 4};
     for (size_t index = 0; index < COUNT(threads); index++)
@@ -217,8 +217,8 @@ static void threads_never_pass_a_part(void **state) {
     expect_reserved(0, 0);
 }
 
-RUN_TESTS_BETWEEN(open_budget, close_budget, small_is_a_256th_or_64_kib,
-                  small_requests_leave_the_main_part_to_those_that_wait,
-                  requests_that_hold_memory_pass_those_that_hold_none, the_count_is_exact,
-                  a_buffer_is_handed_over, a_refusal_says_what_is_needed_and_takes_nothing,
-                  threads_never_pass_a_part)
+RUN_TESTS_BETWEEN(open_budget, close_budget, limit_for_small_requests,
+                  small_requests_leave_the_main_part_to_waiting_requests,
+                  requests_with_memory_overtake_those_without, reserved_bytes_are_exact,
+                  stored_buffer_counts_in_the_main_part, rejection_names_needed_bytes_and_reserves_none,
+                  threads_never_exceed_a_part)

@@ -61,7 +61,7 @@ static void grow(size_t bytes, size_t bytes_max, struct mm_buffer *buffer) {
         ((unsigned char *)buffer->data)[index] = (unsigned char)(index % 251);
 }
 
-static void what_comes_back_is_lent_again(void **state) {
+static void freed_blocks_are_reused(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(MIB);
     void *small = pass(300);
@@ -72,14 +72,14 @@ static void what_comes_back_is_lent_again(void **state) {
     void *large = pass(LARGE);
     expect_kept(LARGE);
     assert_ptr_equal(pass(LARGE), large);
-    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* a quarter smaller */
+    assert_ptr_equal(pass(LARGE * 4 / 5), large); /* the block is a quarter larger than requested */
     assert_ptr_not_equal(pass(LARGE * 4 / 5 - 1), large);
     expect_kept(LARGE + LARGE * 4 / 5 - 1);
     assert_ptr_not_equal(pass(LARGE + 1), large);
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* in another class and more than a quarter smaller */
+    assert_ptr_not_equal(pass(65 * KIB), large); /* of another class, and over a quarter too large */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
@@ -91,8 +91,8 @@ static void what_comes_back_is_lent_again(void **state) {
     give(&second);
 }
 
-/* The pool always returns a block. It keeps no freed block above its limit. */
-static void what_is_kept_gives_way(void **state) {
+/* The pool always returns a block. Together, the freed blocks that it keeps never exceed its limit. */
+static void kept_blocks_are_freed_for_new_ones(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
     pass(LARGE);
@@ -123,7 +123,7 @@ static bool is_mapped(const void *memory) {
     return mincore((void *)((uintptr_t)memory / page * page), 1, &resident) == 0;
 }
 
-static void what_is_not_used_goes_back(void **state) {
+static void unused_blocks_are_unmapped(void **state) {
     buffers = mm_buffers_open(MIB);
     const uint64_t before_ns = mm_clock_ns();
     pass(LARGE);
@@ -142,7 +142,7 @@ static void what_is_not_used_goes_back(void **state) {
     assert_false(is_mapped(kept));
 }
 
-static void without_memory_nothing_is_taken(void **state) {
+static void failed_acquire_leaves_the_buffer_unchanged(void **state) {
     const size_t more_than_there_is = (size_t)1 << 60;
     struct mm_buffer buffer = {.bytes = 7};
     struct mm_error error;
@@ -151,13 +151,13 @@ static void without_memory_nothing_is_taken(void **state) {
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_INTERNAL);
     assert_int_equal(error.status, MM_INTERNAL);
     assert_true(buffer.data == NULL && buffer.bytes == 7);
-    expect_kept(0); /* freed to make room for the second attempt */
+    expect_kept(0); /* the kept block was freed before the second attempt */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
     give(&buffer);
 }
 
-/* Replaces page locking, counts its calls, and fails if `refuses`. */
+/* Replaces the function that locks pages. Counts its calls, and fails if `refuses`. */
 static struct {
     int locks, unlocks; /* atomic */
     size_t bytes;       /* bytes of the last lock; atomic */
@@ -216,8 +216,8 @@ static void pages_are_locked_once(void **state) {
     expect_locks(0, 0);
 }
 
-/* Blocks that do not fit into the arena come from the C library, or from locked pages. */
-static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state) {
+/* If the arena is full, small blocks come from the C library or, if pages are locked, from new pages. */
+static void small_blocks_beyond_the_arena(void **state) {
     enum { MANY = 600, BYTES = 31 * KIB }; /* the arena has room for 512 */
     static struct mm_buffer lent[MANY];
     for (int is_locked = 0; is_locked < 2; is_locked++) {
@@ -239,7 +239,7 @@ static void small_blocks_past_the_arena_are_the_librarys_or_locked(void **state)
     }
 }
 
-static void what_grows_stays_where_it_is(void **state) {
+static void growing_buffer_is_not_moved(void **state) {
     struct mm_buffer buffer = {0}, none = {0};
     buffers = mm_buffers_open(16 * MIB);
     for (size_t bytes = 1; bytes <= 15 * MIB; bytes += bytes / 3 + 1)
@@ -257,7 +257,7 @@ static void what_grows_stays_where_it_is(void **state) {
     mm_buffers_shrink(buffers, &none, 1);
     assert_null(none.data);
 
-    grow(100, 1000, &buffer); /* also if the arena has enough */
+    grow(100, 1000, &buffer); /* a buffer that would fit into the arena can grow too */
     grow(1000, 1000, &buffer);
     give(&buffer);
     grow(1000, 1000, &buffer);
@@ -267,7 +267,7 @@ static void what_grows_stays_where_it_is(void **state) {
 }
 
 /* The pool keeps mapped memory behind a buffer until the buffer grows or another buffer needs it. */
-static void what_grows_is_warm_and_gives_way(void **state) {
+static void growing_buffer_reuses_mapped_memory(void **state) {
     struct mm_buffer buffer = {0}, other;
     buffers = mm_buffers_open(16 * MIB);
     const void *large = pass(12 * MIB);
@@ -288,8 +288,8 @@ static void what_grows_is_warm_and_gives_way(void **state) {
     give(&buffer);
 }
 
-/* Pages of a buffer are locked once all are mapped. If the buffer grows, they are locked again. */
-static void what_has_grown_is_locked(void **state) {
+/* Pages of a buffer are locked when all are mapped, and locked again after the buffer has grown. */
+static void grown_buffer_is_locked_again(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);
     lock(false);
@@ -321,14 +321,14 @@ static void what_has_grown_is_locked(void **state) {
 }
 
 /* A request larger than the address space still gets the little memory that it uses at first. */
-static void little_address_space_is_enough_for_little(void **state) {
+static void huge_limit_needs_little_address_space(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(MIB);
     grow(100 * KIB, (size_t)1 << 47, &buffer);
     give(&buffer);
 }
 
-/* A thread uses buffers of bytes to bytes + more, which grow or are allocated at once. */
+/* A thread uses buffers of `bytes` to `bytes + more` bytes, which grow or are allocated at once. */
 struct taking {
     size_t bytes, more;
     bool grows;
@@ -356,7 +356,7 @@ static void *take_and_give(void *argument) {
     return NULL;
 }
 
-/* The sizes use the arena, reused blocks, unused memory, and locked pages. */
+/* The sizes in this test use the arena, reused blocks, unused memory, and locked pages. */
 static void threads_share_the_pool(void **state) {
     static struct taking takings[] = {
         {300, 600, false}, {40 * KIB, 20 * KIB, false}, {80 * KIB, 40 * KIB, true}};
@@ -375,8 +375,8 @@ static void threads_share_the_pool(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(NULL, close_buffers, what_comes_back_is_lent_again, what_is_kept_gives_way,
-                  what_is_not_used_goes_back, without_memory_nothing_is_taken, pages_are_locked_once,
-                  small_blocks_past_the_arena_are_the_librarys_or_locked, what_grows_stays_where_it_is,
-                  what_grows_is_warm_and_gives_way, what_has_grown_is_locked,
-                  little_address_space_is_enough_for_little, threads_share_the_pool)
+RUN_TESTS_BETWEEN(NULL, close_buffers, freed_blocks_are_reused, kept_blocks_are_freed_for_new_ones,
+                  unused_blocks_are_unmapped, failed_acquire_leaves_the_buffer_unchanged,
+                  pages_are_locked_once, small_blocks_beyond_the_arena, growing_buffer_is_not_moved,
+                  growing_buffer_reuses_mapped_memory, grown_buffer_is_locked_again,
+                  huge_limit_needs_little_address_space, threads_share_the_pool)

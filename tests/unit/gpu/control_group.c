@@ -1,4 +1,4 @@
-/* Tests limits of control groups. The smallest limit from the process's group up to the root counts. */
+/* Tests limits of control groups. The smallest limit from the process's group up to the root applies. */
 #include "gpu/cpu/control_group.h"
 #include "tests/unit/unit.h"
 

@@ -33,7 +33,7 @@ static void has_no_second_device(void **state) {
     assert_null(device);
 }
 
-static void lends_aligned_memory(void **state) {
+static void memory_is_aligned(void **state) {
     struct mm_device *device = *state;
     static const size_t sizes[] = {0, 1, 255, 256, 257, 1 << 20};
     for (size_t index = 0; index < COUNT(sizes); index++) {
@@ -46,7 +46,7 @@ static void lends_aligned_memory(void **state) {
     }
 }
 
-static void refuses_memory_past_the_installed(void **state) {
+static void more_than_the_installed_memory_is_refused(void **state) {
     struct mm_device *device = *state;
     const size_t sizes[] = {device->memory_bytes + 1, SIZE_MAX - 1, SIZE_MAX};
     for (size_t index = 0; index < COUNT(sizes); index++) {
@@ -59,7 +59,7 @@ static void refuses_memory_past_the_installed(void **state) {
     }
 }
 
-static void auto_picks_a_row_that_runs(void **state) {
+static void auto_chooses_a_variant_that_runs(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *row = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "auto");
     static const size_t edges[] = {1, 2, 8, 40, 64, 1000, 2147483647};
@@ -76,7 +76,7 @@ static void auto_picks_a_row_that_runs(void **state) {
 }
 
 /* The BLAS library has sizes of type int. These sizes are larger. The operands are never read. */
-static void blas_refuses_sizes_past_an_int(void **state) {
+static void blas_refuses_sizes_above_int_max(void **state) {
     const struct mm_variant *blas = mm_backend_variant(&mm_cpu_backend, MM_MATMUL, "blas");
     if (mm_variant_missing(blas, *state, MM_FLOAT32) != NULL)
         skip();
@@ -92,7 +92,6 @@ static void blas_refuses_sizes_past_an_int(void **state) {
     assert_non_null(strstr(job.work.error.detail, "2147483648"));
 }
 
-/* Rows have padding. */
 static struct mm_matrix matrix_of(float *data, size_t rows, size_t cols, bool transposed) {
     struct mm_matrix matrix =
         mm_matrix_dense(MM_FLOAT32, transposed ? cols : rows, transposed ? rows : cols, data);
@@ -152,7 +151,7 @@ static void expect_same(const struct mm_device *device, const struct mm_variant 
 
 /* Parts give the same bits as the whole product, except with blas. A part has whole rows of C, or only some
  * columns of one row if a row is too long. */
-static void pieces_give_the_whole(void **state) {
+static void parts_give_the_same_bits(void **state) {
     const struct mm_device *device = *state;
     for (size_t row = 0; row < mm_cpu_backend.variant_count; row++) {
         const struct mm_variant *variant = &mm_cpu_backend.variants[row];
@@ -172,8 +171,8 @@ static void pieces_give_the_whole(void **state) {
     }
 }
 
-/* If a part took twice the expected time, the next is half as large. Without a rate there is one part. */
-static void sizes_follow_the_time(void **state) {
+/* If a part takes twice the expected time, the next part is halved. Without a rate, there is one part. */
+static void part_sizes_follow_the_time(void **state) {
     struct mm_device device = *(const struct mm_device *)*state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
     const struct mm_product product = product_of(MM_MATMUL, 100, 10, 10, 0, whole);
@@ -195,7 +194,7 @@ static void sizes_follow_the_time(void **state) {
     assert_int_equal(mm_progress_next(&pieces, &device, &uncut, &product).m, 100);
 }
 
-static void a_job_of_pieces_is_computed_to_its_end(void **state) {
+static void all_parts_of_a_job_are_computed(void **state) {
     struct mm_device *device = *state;
     const struct mm_variant *naive = &mm_cpu_backend.variants[0];
     struct mm_job job = {.work.backend = &mm_cpu_backend, .variant = naive};
@@ -249,7 +248,7 @@ static void self_test_tries_each_type_of_a_row(void **state) {
     assert_int_equal(mm_self_test(&device, &error), MM_OK);
 }
 
-RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, lends_aligned_memory,
-                  refuses_memory_past_the_installed, auto_picks_a_row_that_runs,
-                  blas_refuses_sizes_past_an_int, pieces_give_the_whole, sizes_follow_the_time,
-                  a_job_of_pieces_is_computed_to_its_end, self_test_tries_each_type_of_a_row)
+RUN_TESTS_BETWEEN(open_cpu, close_cpu, has_no_second_device, memory_is_aligned,
+                  more_than_the_installed_memory_is_refused, auto_chooses_a_variant_that_runs,
+                  blas_refuses_sizes_above_int_max, parts_give_the_same_bits, part_sizes_follow_the_time,
+                  all_parts_of_a_job_are_computed, self_test_tries_each_type_of_a_row)

@@ -50,7 +50,7 @@ static void expect_choice(size_t index, const struct mm_variant *chosen, const c
         fail_msg("case %zu: %s, not %s", index, chosen->name, name);
 }
 
-static void products_cross_where_the_table_says(void **state) {
+static void float32_follows_the_crossovers(void **state) {
     static const struct {
         size_t m, k, n;
         const char *name;
@@ -65,7 +65,8 @@ static void products_cross_where_the_table_says(void **state) {
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
         {352, 8, 353, "tiled_16"},
-        /* The first row of the table that is wide and deep enough decides, whichever side is narrow. */
+        /* C's shorter side and k choose the entry of the table. C's longer side must be at least this entry.
+         */
         {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
         {64, 641, 4097, "fp32_tensor"},
@@ -78,7 +79,7 @@ static void products_cross_where_the_table_says(void **state) {
         {513, 640, 3000, "fp32_tensor"},
         {513, 641, 513, "fp32_tensor"},
         {0x7fffffff, 0x7fffffff, 0x7fffffff, "fp32_tensor"},
-        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* fp32_tensor's plan fails */
+        {(size_t)1 << 31, 641, (size_t)1 << 31, "fp32_tensor"}, /* although its plan fails */
         {4096, 4096, 4096, "simt", NO_TENSOR_CORES},
         /* The vendor's library is chosen only if allowed, for products that fill the GPU. */
         {4096, 4096, 4096, "fp32_tensor", ALLOWED},
@@ -111,7 +112,7 @@ static void products_cross_where_the_table_says(void **state) {
 }
 
 /* Kernels that only compute float32 or that round operands are not chosen for other types. */
-static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
+static void variants_for_other_types(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t m, k, n;
@@ -130,9 +131,9 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
         {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* slightly less work than 128³ */
         {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},
         {MM_FLOAT64, MM_FLOAT64, 209, 209, 209, "tiled_16"},
-        {MM_FLOAT64, MM_FLOAT64, 210, 210, 210, "tensor"}, /* more than 1 MiB */
+        {MM_FLOAT64, MM_FLOAT64, 210, 210, 210, "tensor"}, /* the matrices have more than 1 MiB */
         {MM_FLOAT16, MM_FLOAT16, 16, 256, 4096, "tensor"},
-        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* one block computes all of k */
+        {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* the largest k that one block may compute alone */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
@@ -158,7 +159,7 @@ static void other_types_take_tensor_cores_tiles_or_the_vendor(void **state) {
     }
 }
 
-static void copies_and_stacks_count(void **state) {
+static void copied_operands_and_stacks_move_the_crossover(void **state) {
     static const struct {
         enum mm_dtype dtype;
         size_t edge, ld, count;
@@ -183,7 +184,7 @@ static void copies_and_stacks_count(void **state) {
     }
 }
 
-static void transpositions_cross_where_measured(void **state) {
+static void transpositions_follow_the_crossovers(void **state) {
     static const struct {
         enum mm_dtype dtype;
         size_t m, n;
@@ -210,5 +211,5 @@ static void transpositions_cross_where_measured(void **state) {
     }
 }
 
-RUN_TESTS(products_cross_where_the_table_says, other_types_take_tensor_cores_tiles_or_the_vendor,
-          copies_and_stacks_count, transpositions_cross_where_measured)
+RUN_TESTS(float32_follows_the_crossovers, variants_for_other_types,
+          copied_operands_and_stacks_move_the_crossover, transpositions_follow_the_crossovers)

@@ -74,7 +74,7 @@ static uint64_t key_of(const struct mm_variant *variant, enum change change) {
 }
 
 /* Products may share a launch if they have the same key, which is not 0. */
-static void keys_tell_who_goes_together(void **state) {
+static void keys_say_which_jobs_may_share_a_launch(void **state) {
     const uint64_t key = key_of(&ours, NOTHING);
     assert_int_not_equal(key, 0);
     for (enum change change = ODD_DEPTH; change < CHANGES; change++) {
@@ -96,8 +96,8 @@ static uint64_t key_of_shape(size_t m, size_t n) {
     return jobs[0]->work.batch_key;
 }
 
-/* A tall and a wide product may not share a launch, because its grid would be both tall and wide. */
-static void those_of_other_outlines_have_another_key(void **state) {
+/* A tall and a wide product may not share a launch, because the grid would be both tall and wide. */
+static void other_outlines_have_other_keys(void **state) {
     static const struct {
         size_t m[2], n[2];
         bool same;
@@ -153,7 +153,7 @@ static void run_batch(const struct batch *batch, bool turns) {
                 fake_cuda.grid.z == SHAPES);
 }
 
-static void a_batch_is_one_launch_where_the_matrices_lie(void **state) {
+static void batch_is_one_launch(void **state) {
     for (size_t which = 0; which < 2 * COUNT(batches); which++) {
         reset(state);
         run_batch(&batches[which / 2], which % 2 != 0);
@@ -261,7 +261,7 @@ static void operands_of_odd_bytes_are_gathered(void **state) {
     assert_int_equal(jobs[0]->outcome.uploaded_bytes, 51 + 51);
 }
 
-static void what_may_go_together_goes_so_alone(void **state) {
+static void single_job_runs_as_a_batch_of_one(void **state) {
     make(0, &ours, 5, 5, 5);
     run(0, jobs, 1);
     expect_product(&tests[0]);
@@ -279,7 +279,7 @@ static enum mm_status plan_splits(const struct mm_product *product, struct mm_pl
 }
 
 /* There is memory for only one of two jobs. The first begins, and the second must not seem to have begun. */
-static void of_a_batch_without_memory_the_first_begins(void **state) {
+static void without_memory_for_a_batch_the_first_job_begins(void **state) {
     static const struct mm_variant split = {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
     make(0, &split, 17, 17, 17);
@@ -295,8 +295,8 @@ static void of_a_batch_without_memory_the_first_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte too much. Jobs that failed together are begun again one by one. */
-static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
+/* The job with the large k needs one byte too many. Jobs that failed together begin again one by one. */
+static void job_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
                                        {LARGE_DEPTH, LARGE_DEPTH, SMALL_DEPTH},
@@ -332,8 +332,8 @@ static void a_neighbour_that_does_not_fit_fails_alone(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, keys_tell_who_goes_together, those_of_other_outlines_have_another_key,
-                  a_batch_is_one_launch_where_the_matrices_lie, a_full_batch_is_launched,
+RUN_TESTS_BETWEEN(reset, drop, keys_say_which_jobs_may_share_a_launch, other_outlines_have_other_keys,
+                  batch_is_one_launch, a_full_batch_is_launched,
                   jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
                   epilogues_share_a_launch, terms_that_a_batch_cannot_read,
                   what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins,

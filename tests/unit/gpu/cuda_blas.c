@@ -8,7 +8,7 @@
 
 enum { EDGE_MAX = 48, LD_MAX = EDGE_MAX + 16, STORAGE_BYTES = EDGE_MAX * LD_MAX * 8 + 256 };
 enum { WORKSPACE_BYTES = (32 << 20) + (1 << 17), GUARD_BYTES = 1 << 12, POISON = 0x7b, GUARD = 0x11 };
-enum { EDGES_BYTES = 1 << 10 }; /* the fake library uses so many bytes at both ends of its workspace */
+enum { EDGES_BYTES = 1 << 10 }; /* the fake library uses this many bytes at both ends of its workspace */
 
 /* Stands for device memory. */
 static _Alignas(256) unsigned char storage[3][STORAGE_BYTES], expected[STORAGE_BYTES];
@@ -246,7 +246,7 @@ static size_t run(const struct mm_product *product) {
 static const struct gaps all_gaps[] = {{0, 0}, {1, 0}, {4, 0}, {16, 0}, {0, 1}, {16, 16}, {3, 5}};
 
 /* Tests every type of operands and C, transposition, stride and alignment. */
-static void each_product_is_brought_into_form(void **state) {
+static void operands_are_prepared_for_the_library(void **state) {
     const struct mm_variant *row = &mm_cuda_variants[MM_CUDA_ROW_blas];
     unsigned count = 0;
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -270,7 +270,7 @@ static void each_product_is_brought_into_form(void **state) {
 }
 
 /* Operands that the library accepts are neither copied nor rounded. */
-static void what_suits_is_left_as_it_is(void **state) {
+static void suitable_operands_are_not_copied(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
@@ -283,7 +283,7 @@ static void what_suits_is_left_as_it_is(void **state) {
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
         {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* rows of C are not aligned to 16 bytes */
     };
-    /* Number of operands that the library needs transposed, for each combination of transposes. */
+    /* For each combination of transposes, how many operands are stored the wrong way for the library. */
     static const unsigned wrong_ways[] = {1, 2, 0, 1};
     for (size_t index = 0; index < COUNT(cases); index++) {
         for (unsigned transposes = 0; transposes < 4; transposes++) {

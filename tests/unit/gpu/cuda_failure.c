@@ -15,8 +15,8 @@ static void open_cards(void) {
     }
 }
 
-/* A persistent error marks every open device on which it occurs again. Bits are indices of devices. */
-static void an_error_fails_those_that_repeat_it(void **state) {
+/* A persistent error marks each device on which it occurs again. `lost` and `failed` have a bit for each. */
+static void persistent_error_fails_each_device_that_repeats_it(void **state) {
     static const struct {
         cudaError_t code;
         enum mm_status status;
@@ -47,4 +47,4 @@ static void an_error_fails_those_that_repeat_it(void **state) {
     }
 }
 
-RUN_TESTS(an_error_fails_those_that_repeat_it)
+RUN_TESTS(persistent_error_fails_each_device_that_repeats_it)

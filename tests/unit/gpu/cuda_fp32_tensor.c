@@ -1,4 +1,4 @@
-/* Tests the workspace, kernel arguments and clusters of fp32_tensor. Its kernels are fakes. */
+/* Tests the workspace, kernel arguments and clusters of fp32_tensor. The kernels are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/finish.h"
@@ -25,7 +25,7 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
-    unsigned notes; /* set of the slots whose halves were kept */
+    unsigned notes; /* one bit for each operand whose halves were kept */
     unsigned split_blocks;
 } seen;
 
@@ -82,8 +82,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.count++;
     if (layout->kernel == mm_fp32_scan_kernel)
         seen.split_blocks = grid.x;
-    /* Kernels may start before the previous kernel ends. The first one may not, because a memset precedes it.
-     * After a large product the repair kernel may not. */
+    /* A kernel may start before the previous kernel ends. The first kernel does not, because it follows a
+     * memset. The repair kernel does not after a large product. */
     const bool is_large = seen.plan.product.m >= 2048;
     assert_int_equal(layout->follows,
                      seen.count > 1 && !(is_large && layout->kernel == mm_fp32_repair_kernel));
@@ -153,7 +153,7 @@ static size_t offset_of(const void *piece) {
     return (size_t)((const char *)piece - scratch);
 }
 
-/* The parts of the workspace are aligned and do not overlap. Those to be zeroed come first. */
+/* The parts of the workspace are aligned and do not overlap. Parts that must be zeroed come first. */
 static void expect_pieces(size_t bytes) {
     const struct mm_fp32_plan *plan = &seen.plan;
     const size_t blocks = (size_t)plan->schedule.clusters * MM_FP32_CLUSTER;
@@ -209,7 +209,7 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-/* The halves of a stored operand are computed once. Later products use them. */
+/* The halves of a stored operand are computed only once. Later products use these halves. */
 static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
     for (unsigned filled = 0; filled < 4; filled++) {
@@ -243,8 +243,8 @@ static void halves_are_kept(void **state) {
     memset(keeping, 0, sizeof keeping);
 }
 
-/* Vectors, k = 0 and huge sizes are left to simt, and all products if the halves find no memory. */
-static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
+/* simt computes vectors, k = 0 and huge products. Without memory for halves, simt computes all products. */
+static void small_and_huge_products_are_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;
         bool is_frugal;
@@ -264,12 +264,12 @@ static void what_is_not_worth_splitting_is_left_to_simt(void **state) {
     }
 }
 
-static void it_wants_hopper(void **state) {
+static void compute_capability_9_0_is_required(void **state) {
     for (unsigned capability = 89; capability < 101; capability++) {
         const struct mm_device head = {.compute_capability = capability};
         assert_int_equal(mm_cuda_fp32_tensor_missing(&head) == NULL, capability == 90);
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, halves_are_kept, what_is_not_worth_splitting_is_left_to_simt,
-          it_wants_hopper)
+RUN_TESTS(each_shape_has_its_memory, halves_are_kept, small_and_huge_products_are_left_to_simt,
+          compute_capability_9_0_is_required)

@@ -28,7 +28,7 @@ static void make(unsigned index, bool makes_a, bool makes_b, bool wants_c) {
     plan_job(test);
 }
 
-static void one_alone_copies_only_what_it_must(void **state) {
+static void single_job_copies_only_what_it_must(void **state) {
     for (unsigned bits = 0; bits < 8; bits++) {
         struct mm_job *job = jobs[0];
         const bool makes_a = bits & 1, makes_b = bits & 2, wants_c = bits & 4;
@@ -51,7 +51,7 @@ static void one_alone_copies_only_what_it_must(void **state) {
 }
 
 /* The first job generates A and B and returns nothing. The second generates B and reads A. */
-static void they_share_launches(void **state) {
+static void generated_operands_share_launches(void **state) {
     make(0, true, true, false);
     make(1, false, true, true);
     assert_int_not_equal(jobs[0]->work.batch_key, 0);
@@ -69,7 +69,7 @@ static void they_share_launches(void **state) {
     assert_int_equal(jobs[0]->outcome.batched, 2);
 }
 
-static void a_check_reads_what_was_made(void **state) {
+static void check_reads_generated_operands(void **state) {
     make(0, true, true, false);
     jobs[0]->verify = true;
     plan_job(&tests[0]);
@@ -80,8 +80,8 @@ static void a_check_reads_what_was_made(void **state) {
     assert_int_equal(mm_verification_verdict(&jobs[0]->outcome.verification), MM_VERDICT_PASSED);
 }
 
-/* The job returns rows 3 to 11 and columns 2 to 7, reduces them, or both. It shares no launch. */
-static void a_part_is_copied_alone(void **state) {
+/* The job returns rows 3 to 11 and columns 2 to 7, reduces them, or both. It runs alone. */
+static void only_the_requested_part_is_copied(void **state) {
     static const struct mm_window part = {1, 18, 17, 3, 9, 2, 6};
     for (unsigned bits = 0; bits < 4; bits++) {
         static struct test_job whole;
@@ -129,5 +129,6 @@ static void parts_of_a_stack_are_copied_together(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, one_alone_copies_only_what_it_must, a_part_is_copied_alone,
-                  parts_of_a_stack_are_copied_together, they_share_launches, a_check_reads_what_was_made)
+RUN_TESTS_BETWEEN(reset, drop, single_job_copies_only_what_it_must, only_the_requested_part_is_copied,
+                  parts_of_a_stack_are_copied_together, generated_operands_share_launches,
+                  check_reads_generated_operands)

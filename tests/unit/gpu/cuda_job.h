@@ -30,7 +30,7 @@ void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel,
 /* Begins the jobs in the lane, and waits for their end. */
 void run(unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-/* Runs a square product by `ours`. Asserts that its begin returns `expected`. */
+/* Runs a square product by `ours`. Asserts that beginning the job gives the status `expected`. */
 void run_square(unsigned lane, size_t edge, enum mm_status expected);
 
 /* Setup and teardown of a test. reset makes a new device. drop asserts that no device memory is leaked. */

@@ -1,4 +1,4 @@
-/* Tests jobs that find too little device memory: how they free some, their errors, and leaks. */
+/* Tests jobs that find too little device memory: what they free, their errors, and leaks. */
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
@@ -70,8 +70,8 @@ static void release_value(void) {
     }
 }
 
-/* Whatever the free memory is, a job uses it all before it fails. A failed job leaves nothing allocated. */
-static void a_refusal_tells_all_and_leaves_nothing(void **state) {
+/* A job fails if less memory is free than it needs. A failed job leaves nothing allocated. */
+static void failed_job_names_its_bytes_and_frees_all(void **state) {
     static const struct {
         const struct mm_variant *variant;
         unsigned kind;
@@ -107,8 +107,8 @@ static void a_refusal_tells_all_and_leaves_nothing(void **state) {
     }
 }
 
-/* First the job frees device copies that no other job uses. This suffices, so its plan stays as it is. */
-static void unused_copies_go_first(void **state) {
+/* First the job frees device copies that no other job uses. This suffices, so the plan does not change. */
+static void unused_copies_are_freed_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
     end(0, job);
@@ -122,8 +122,8 @@ static void unused_copies_go_first(void **state) {
     release_value();
 }
 
-/* While another job runs, a job does not take less workspace. It begins again later. */
-static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
+/* While another job runs, a job does not accept a smaller workspace. It waits and begins again later. */
+static void job_waits_before_it_takes_less_workspace(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
     make(0, &scratching, 0);
@@ -143,7 +143,7 @@ static void a_job_waits_for_others_before_it_makes_do_with_less(void **state) {
 }
 
 /* If two jobs do not fit together, the first begins and the other runs later. */
-static void of_several_jobs_one_begins(void **state) {
+static void first_of_two_jobs_begins(void **state) {
     struct mm_job *const jobs[] = {job, other};
     make(0, &ours, STORES_C | SHARES);
     make(1, &ours, STORES_C | SHARES);
@@ -157,8 +157,8 @@ static void of_several_jobs_one_begins(void **state) {
     end(0, other);
 }
 
-/* Memory for a benchmark belongs to no job. Workspaces of idle lanes are freed for it. */
-static void benchmarks_find_what_nobody_uses(void **state) {
+/* Memory for a benchmark belongs to no job. Idle lanes free their workspaces for such memory. */
+static void benchmarks_get_unused_memory(void **state) {
     void *memory = NULL;
     struct mm_error error;
     run_square(0, EDGE + 4, MM_OK);
@@ -171,7 +171,7 @@ static void benchmarks_find_what_nobody_uses(void **state) {
 }
 
 /* CUDA does not tell how many bytes a failed launch needs, so the error names the bytes of the job. */
-static void what_runs_out_elsewhere_has_the_same_message(void **state) {
+static void failed_launch_names_the_bytes_of_its_job(void **state) {
     make(0, &ours, 0);
     fake_cuda.launch_fails = cudaErrorMemoryAllocation;
     begin(0, job, MM_NO_DEVICE_MEMORY);
@@ -205,6 +205,6 @@ static void a_stored_operand_of_this_device_is_not_needed(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, a_stored_operand_of_this_device_is_not_needed,
-                  a_refusal_tells_all_and_leaves_nothing, unused_copies_go_first,
-                  a_job_waits_for_others_before_it_makes_do_with_less, of_several_jobs_one_begins,
-                  benchmarks_find_what_nobody_uses, what_runs_out_elsewhere_has_the_same_message)
+                  failed_job_names_its_bytes_and_frees_all, unused_copies_are_freed_first,
+                  job_waits_before_it_takes_less_workspace, first_of_two_jobs_begins,
+                  benchmarks_get_unused_memory, failed_launch_names_the_bytes_of_its_job)

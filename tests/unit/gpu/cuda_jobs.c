@@ -9,7 +9,7 @@ static struct test_job test, other;
 static struct mm_job *job = &test.job;
 static size_t workspace_given; /* bytes of the workspace in the last launch */
 
-/* Fills its workspace and sets a path, as a real kernel does. */
+/* Fills the workspace and sets a path, as a real kernel does. */
 static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
                                             struct mm_lane *lane, struct mm_error *error) {
     workspace_given = plan->workspace_bytes;
@@ -35,7 +35,7 @@ static void pad_rows(void) {
     job->product.c.ld = 40;
 }
 
-static void one_alone_is_copied_there_and_back(void **state) {
+static void single_job_is_copied_to_the_device_and_back(void **state) {
     job_init(&test, &ours, 9, 20, 31);
     job->is_locked = false;
     pad_rows();
@@ -53,7 +53,7 @@ static void one_alone_is_copied_there_and_back(void **state) {
 }
 
 /* The workspace does not overlap the matrices. The results of an earlier job do not appear in a later one. */
-static void scratch_memory_lies_beside_the_matrices(void **state) {
+static void workspace_does_not_overlap_the_matrices(void **state) {
     job_init(&test, &scratching, 9, 20, 31);
     run(1, &job, 1);
     expect_product(&test);
@@ -67,7 +67,7 @@ static void scratch_memory_lies_beside_the_matrices(void **state) {
 }
 
 /* If memory is short, a job runs without its optional workspace. */
-static void scratch_memory_can_be_less(void **state) {
+static void workspace_can_be_smaller(void **state) {
     static const struct {
         size_t bytes; /* free bytes besides those of the matrices */
         enum mm_status status;
@@ -94,7 +94,7 @@ static void scratch_memory_can_be_less(void **state) {
 }
 
 /* When a job that needs much memory has ended or failed, all its memory is freed. */
-static void the_largest_leave_nothing_taken(void **state) {
+static void largest_jobs_free_all_memory(void **state) {
     device.head.memory_bytes = 8 * 3 * 40 * 40 * 4;
     run_square(0, 41, MM_OK);
     assert_int_equal(fake_cuda.memory_used, 0);
@@ -106,7 +106,7 @@ static void the_largest_leave_nothing_taken(void **state) {
     assert_int_not_equal(fake_cuda.memory_used, 0);
 }
 
-/* A lane reserves half as much again as a job needs, so a slightly larger job needs no new allocation. */
+/* A lane reserves 1.5 times what a job needs, so a slightly larger job needs no new allocation. */
 static void a_lane_keeps_its_workspace(void **state) {
     static const struct {
         unsigned lane, edge, allocations;
@@ -118,7 +118,7 @@ static void a_lane_keeps_its_workspace(void **state) {
 }
 
 /* The memory suffices for one large job but not for two. */
-static void lanes_without_jobs_give_their_workspaces(void **state) {
+static void idle_lanes_give_up_their_workspaces(void **state) {
     const size_t bytes = 3 * ((44 * 44 * 4 + 255) / 256 * 256);
     fake_cuda.memory_max = bytes + 100;
     run_square(0, 44, MM_OK);
@@ -136,7 +136,7 @@ static void lanes_without_jobs_give_their_workspaces(void **state) {
 }
 
 /* If the launch of a batch fails, all its jobs fail. The lane remains usable. */
-static void what_fails_fails_all(void **state) {
+static void failed_launch_fails_its_batch(void **state) {
     struct mm_job *const jobs[2] = {&test.job, &other.job};
     for (int is_late = 0; is_late < 2; is_late++) {
         job_init(&test, &ours, 17, 17, 17);
@@ -210,8 +210,8 @@ static void a_long_product_is_launched_in_bands(void **state) {
     }
 }
 
-/* The stack has 130 products of 3×3 and no kernel for stacks. They are launched one by one, in bands of about
- * 100 ms, and checked in steps. */
+/* The stack has 130 products of 3×3 and no kernel for stacks. The products are launched one by one, in bands
+ * of about 100 ms, and checked in steps. */
 static void a_stack_is_launched_and_checked_in_parts(void **state) {
     enum { COUNT_OF_STACK = 130, EDGE = 3 };
     static const struct {
@@ -257,7 +257,7 @@ static void a_stack_is_launched_and_checked_in_parts(void **state) {
 }
 
 /* The second band fails, or the job is cancelled during it. */
-static void no_band_follows_one_that_fails_or_is_cancelled(void **state) {
+static void no_band_follows_a_failed_or_cancelled_one(void **state) {
     for (int fails = 0; fails < 2; fails++) {
         begin_long(false);
         if (fails) {
@@ -287,14 +287,14 @@ static enum mm_status plan_by_splits(const struct mm_product *product, struct mm
     return MM_OK;
 }
 
-/* The blocks of this variant do not cover rows of C, as in fp32_tensor. */
+/* Like fp32_tensor, this variant does not compute C in blocks of whole rows. */
 static enum mm_status plan_without_rows(const struct mm_product *product, struct mm_plan *plan,
                                         struct mm_error *error) {
     plan->layout = (struct mm_layout){.kernel = &fake_kernels.plain};
     return MM_OK;
 }
 
-static void bands_are_as_small_as_gives_the_same_bits(void **state) {
+static void bands_keep_the_same_bits(void **state) {
     static const struct mm_variant parted = {.name = "parted", .plan[MM_FLOAT32] = plan_by_splits};
     static const struct mm_variant no_rows = {.name = "no_rows", .plan[MM_FLOAT32] = plan_without_rows};
     static const struct {
@@ -321,8 +321,8 @@ static bool fills_device(const struct mm_variant *variant, bool verify) {
     return job->work.is_exclusive;
 }
 
-/* A job with much memory runs alone. Its workspace and its check count too. */
-static void the_largest_run_alone(void **state) {
+/* A job with much memory runs alone. The workspace and the check count as its memory too. */
+static void largest_jobs_run_alone(void **state) {
     const size_t matrices = 8 * 3 * 40 * 40 * 4;
     job_init(&test, &ours, 40, 40, 40);
     const size_t check = 8 * mm_cuda_aligned(mm_cuda_verify_bytes(&job->product));
@@ -341,7 +341,7 @@ static void the_largest_run_alone(void **state) {
 }
 
 /* The job's rows have padding, so the check must read the device's matrices. */
-static void a_check_is_in_no_span(void **state) {
+static void check_counts_in_no_span(void **state) {
     job_init(&test, &ours, 9, 20, 31);
     job->verify = true;
     pad_rows();
@@ -377,9 +377,10 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
     run_square(0, 17, MM_OK);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, one_alone_is_copied_there_and_back, scratch_memory_lies_beside_the_matrices,
-                  scratch_memory_can_be_less, the_largest_leave_nothing_taken, a_lane_keeps_its_workspace,
-                  lanes_without_jobs_give_their_workspaces, what_fails_fails_all, the_largest_run_alone,
+RUN_TESTS_BETWEEN(reset, drop, single_job_is_copied_to_the_device_and_back,
+                  workspace_does_not_overlap_the_matrices, workspace_can_be_smaller,
+                  largest_jobs_free_all_memory, a_lane_keeps_its_workspace,
+                  idle_lanes_give_up_their_workspaces, failed_launch_fails_its_batch, largest_jobs_run_alone,
                   a_long_product_is_launched_in_bands, a_stack_is_launched_and_checked_in_parts,
-                  no_band_follows_one_that_fails_or_is_cancelled, bands_are_as_small_as_gives_the_same_bits,
-                  a_check_is_in_no_span, a_check_that_cannot_be_done_fails_the_job)
+                  no_band_follows_a_failed_or_cancelled_one, bands_keep_the_same_bits,
+                  check_counts_in_no_span, a_check_that_cannot_be_done_fails_the_job)

@@ -28,7 +28,7 @@ static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_
     return plan;
 }
 
-static void rows_go_together_unless_they_are_listed(void **state) {
+static void variants_share_launches_unless_listed(void **state) {
     const struct mm_matrix none = mm_matrix_dense(MM_FLOAT32, 0, 0, NULL);
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 32, 32, NULL);
     unsigned together[MM_OP_COUNT] = {0};
@@ -82,8 +82,7 @@ static void expect_kernels(const struct mm_variant *variant, enum mm_dtype dtype
         assert_non_null(strstr(error.detail, mm_dtype_name(c_dtype)));
 }
 
-/* Returns a type of C that the variant cannot write. */
-static void rows_plan_the_types_that_they_take(void **state) {
+static void variants_plan_their_types(void **state) {
     unsigned planned = 0;
     for (size_t row = 0; row < MM_CUDA_ROW_auto; row++) {
         const struct mm_variant *variant = &mm_cuda_variants[row];
@@ -156,7 +155,7 @@ static void blas_refuses_what_cublas_lacks(void **state) {
 }
 
 /* float8 needs a newer GPU, but other types and variants still run. */
-static void float8_by_blas_wants_ada(void **state) {
+static void blas_with_float8_needs_ada(void **state) {
     const struct mm_variant *blas = &mm_cuda_variants[MM_CUDA_ROW_blas];
     const struct mm_device ampere = {.compute_capability = 86};
     const unsigned float8 = MM_DTYPE_BIT(MM_FLOAT8_E4M3FN);
@@ -171,8 +170,8 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* A batch kernel divides k like the single kernel. Large tiles, vectors and many parts have none. */
-static void simt_tells_its_parts(void **state) {
+/* Batch kernels divide k like single kernels. Large tiles, vectors and many parts have no batch kernel. */
+static void simt_reports_its_parts_of_k(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);
     assert_in_range(deep.layout.split_depth, 1, 128);
@@ -187,5 +186,5 @@ static void simt_tells_its_parts(void **state) {
     assert_null(plan_simt(64, 1024, 64).layout.batch_kernel);
 }
 
-RUN_TESTS(rows_go_together_unless_they_are_listed, rows_plan_the_types_that_they_take, types_share_no_kernel,
-          blas_refuses_what_cublas_lacks, float8_by_blas_wants_ada, simt_tells_its_parts)
+RUN_TESTS(variants_share_launches_unless_listed, variants_plan_their_types, types_share_no_kernel,
+          blas_refuses_what_cublas_lacks, blas_with_float8_needs_ada, simt_reports_its_parts_of_k)

@@ -30,7 +30,7 @@ static struct mm_plan plan_of(size_t dynamic_bytes) {
 }
 
 /* A kernel that needs more than the default shared memory asks for it once, not at each launch. */
-static void shared_memory_is_asked_for_once(void **state) {
+static void shared_memory_limit_is_raised_once(void **state) {
     static const struct {
         size_t static_bytes, block_max;
         size_t first, last; /* shared memory of two preparations; the launch uses the last */
@@ -58,8 +58,8 @@ static void shared_memory_is_asked_for_once(void **state) {
                 strstr(error.detail, "Card"));
 }
 
-/* C has one row more than two grids can cover. Each launch begins at its first row. */
-static void tall_products_are_cut_into_bands(void **state) {
+/* C has one row more than two grids can cover. Each launch begins at the first row of its band. */
+static void tall_products_are_divided_into_bands(void **state) {
     enum { BAND = FAKE_GRID_Y_MAX * 96, M = 2 * BAND + 1, K = 5, N = 97, LDA = 7, LDC = 101 };
     for (int turned = 0; turned < 2; turned++) {
         const struct mm_plan plan = plan_of(0);
@@ -90,8 +90,8 @@ static void tall_products_are_cut_into_bands(void **state) {
     }
 }
 
-/* A kernel starts early only if it waits itself for the previous one, from compute capability 9.0 on. */
-static void only_those_that_wait_begin_before(void **state) {
+/* From compute capability 9.0 on, kernels that wait for their predecessor may start before it ends. */
+static void only_kernels_that_wait_start_early(void **state) {
     static const struct {
         bool follows;
         unsigned compute_capability;
@@ -154,7 +154,7 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
-/* Copies int64 in as few calls as possible. If the rows are too far apart, each one is a call. */
+/* Copies int64 in as few calls as possible. Rows that are too far apart for one call take a call each. */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
     static uint64_t a[WORDS], c[WORDS], expected[WORDS];
@@ -233,6 +233,6 @@ static void attributes_are_those_of_a_launch(void **state) {
     assert_int_equal(mm_cuda_attributes(&device.head, &plan, &attributes, &error), MM_UNSUPPORTED);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, shared_memory_is_asked_for_once, tall_products_are_cut_into_bands,
-                  attributes_are_those_of_a_launch, only_those_that_wait_begin_before, a_stack_is_one_launch,
+RUN_TESTS_BETWEEN(reset, drop, shared_memory_limit_is_raised_once, tall_products_are_divided_into_bands,
+                  attributes_are_those_of_a_launch, only_kernels_that_wait_start_early, a_stack_is_one_launch,
                   a_plain_transposition_is_a_copy)

@@ -45,7 +45,7 @@ static void release(void) {
     value = (struct mm_stored){.data = NULL};
 }
 
-static void it_is_copied_once(void **state) {
+static void stored_operand_is_copied_once(void **state) {
     make(0);
     assert_int_equal(jobs[0]->work.batch_key, 0); /* the device has no copy of B yet */
     run_and_expect(1, 3, A_BYTES + B_BYTES);
@@ -64,7 +64,7 @@ static void it_is_copied_once(void **state) {
 }
 
 /* If the device copy is freed between planning and launch, the value is copied again. */
-static void it_gives_way_to_jobs(void **state) {
+static void device_copy_is_freed_for_jobs(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
@@ -76,7 +76,7 @@ static void it_gives_way_to_jobs(void **state) {
 }
 
 /* Without memory for a device copy, each job copies the value into its own workspace. */
-static void without_room_it_is_copied_for_each_job(void **state) {
+static void without_a_device_copy_each_job_copies(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     make(0);
@@ -88,8 +88,8 @@ static void without_room_it_is_copied_for_each_job(void **state) {
     release();
 }
 
-/* Such a job needs memory for A and B, even if it was planned for a batch. */
-static void without_room_for_any_it_says_what_it_needs(void **state) {
+/* If a value has no device copy, the job needs memory for A and B, even if it was planned for a batch. */
+static void error_names_the_memory_for_both_operands(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES);
     for (unsigned count = 1; count <= 2; count++) {
         fake_cuda.memory_max = (size_t)1 << 20;
@@ -111,7 +111,7 @@ static void without_room_for_any_it_says_what_it_needs(void **state) {
     }
 }
 
-static void too_large_ones_are_uploaded(void **state) {
+static void too_large_values_are_uploaded(void **state) {
     device.head.memory_bytes = 4 * (B_BYTES - 1);
     for (unsigned turn = 0; turn < 2; turn++) {
         make(0);
@@ -122,15 +122,16 @@ static void too_large_ones_are_uploaded(void **state) {
     release();
 }
 
-static void it_outlives_the_device(void **state) {
+static void value_outlives_the_device(void **state) {
     make(0);
     run_and_expect(1, 3, A_BYTES + B_BYTES);
     mm_cuda_drop_copies(&device, true);
     release();
 }
 
-/* Data derived from a stored value is kept if a second job needs it. It is freed with the device copy. */
-static void what_is_derived_is_kept(void **state) {
+/* Data derived from a stored value is kept if a second job needs it. The data is freed with the device copy.
+ */
+static void derived_data_is_kept(void **state) {
     struct mm_lane *lane = &device.lanes[0];
     bool is_filled = true;
     make(0);
@@ -206,7 +207,7 @@ static void expect_read(struct mm_device_copy *copy) {
         assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);
 }
 
-static void a_result_stays(void **state) {
+static void stored_result_stays_on_the_device(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     assert_int_equal(jobs[0]->outcome.downloaded_bytes, 0);
     assert_int_equal(device.copy_bytes, C_BYTES);
@@ -217,7 +218,7 @@ static void a_result_stays(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
-/* Another job uses the stored C without a copy. Another device copies it. */
+/* On the device with the stored C, another job uses it without a copy. Another device copies it. */
 static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
@@ -235,7 +236,7 @@ static void a_result_is_an_operand(void **state) {
     other.direct.device = other.lanes[0].device = &other;
     assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
     assert_memory_equal(data, copy->data, C_BYTES);
-    assert_int_equal(copied_bytes, 0); /* none came from the host */
+    assert_int_equal(copied_bytes, 0); /* no bytes came from the host */
     assert_int_equal(other.head.peer_bytes, C_BYTES);
     mm_cuda_drop_copies(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
@@ -249,7 +250,7 @@ static void a_result_is_an_operand(void **state) {
     release();
 }
 
-static void there_is_room_for_a_quarter(void **state) {
+static void copies_use_at_most_a_quarter_of_the_memory(void **state) {
     device.head.memory_bytes = 4 * C_BYTES;
     struct mm_device_copy *copy = run_for_c(MM_OK);
     assert_null(run_for_c(MM_STORE_FULL));
@@ -264,7 +265,7 @@ static void there_is_room_for_a_quarter(void **state) {
     release();
 }
 
-/* If there is no memory for all jobs of a batch, each is tried alone. */
+/* If there is no memory for all jobs of a batch, each job is tried alone. */
 static void results_share_a_launch(void **state) {
     for (unsigned has_room = 2; has_room > 0; has_room--) {
         device.head.memory_bytes = (size_t)1 << 20;
@@ -294,9 +295,9 @@ static void results_share_a_launch(void **state) {
     assert_int_equal(jobs[0]->work.batch_key, 0); /* C is also returned, so no batch */
 }
 
-/* Two jobs have a stored C, but memory suffices only for the first. If it suffices for none, both errors name
+/* Memory suffices for the stored C of only one job, which begins. If it suffices for none, both errors name
  * the bytes that one job needs. */
-static void results_give_way_to_one_that_fits(void **state) {
+static void first_result_that_fits_is_stored(void **state) {
     const size_t needed = mm_cuda_aligned(A_BYTES) + mm_cuda_aligned(B_BYTES) + mm_cuda_aligned(C_BYTES);
     for (unsigned missing = 0; missing <= 1; missing++) {
         make_for_c(0);
@@ -319,8 +320,8 @@ static void results_give_way_to_one_that_fits(void **state) {
     assert_int_equal(device.copy_bytes, 0);
 }
 
-/* There is memory for one C. The first job reserves it but cannot run, so the second job gets it. */
-static void room_goes_to_one_that_fits(void **state) {
+/* There is memory for one C. The first job reserves this memory but cannot run, so the second job gets it. */
+static void reserved_memory_goes_to_a_job_that_fits(void **state) {
     make_for_c(0);
     make_for_c(1);
     job_init(&tests[0], &ours, 18, 100, 17);
@@ -352,9 +353,10 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     assert_int_equal(fake_cuda.events, 0);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, it_is_copied_once, it_gives_way_to_jobs,
-                  without_room_it_is_copied_for_each_job, without_room_for_any_it_says_what_it_needs,
-                  too_large_ones_are_uploaded, it_outlives_the_device, what_is_derived_is_kept,
-                  a_result_stays, a_result_is_an_operand, there_is_room_for_a_quarter, results_share_a_launch,
-                  results_give_way_to_one_that_fits, room_goes_to_one_that_fits,
+RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, device_copy_is_freed_for_jobs,
+                  without_a_device_copy_each_job_copies, error_names_the_memory_for_both_operands,
+                  too_large_values_are_uploaded, value_outlives_the_device, derived_data_is_kept,
+                  stored_result_stays_on_the_device, a_result_is_an_operand,
+                  copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
+                  first_result_that_fits_is_stored, reserved_memory_goes_to_a_job_that_fits,
                   a_job_that_fails_leaves_nothing)

@@ -190,7 +190,7 @@ static void expect_band(const struct mm_schedule *schedule, uint64_t band, uint6
     assert_int_equal(cluster_tile * schedule->band.multiplier >> schedule->band.shift, cluster_tile / band);
 }
 
-/* Checks that each step of each cluster tile is computed exactly once. */
+/* Checks that the clusters compute each step of k of each tile exactly once. */
 static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     const size_t tiles = count * schedule->cluster_tile_rows * schedule->cluster_tile_cols;
     const size_t shared = tiles - schedule->whole_cluster_tiles;
@@ -207,8 +207,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* The shares of the clusters are consecutive. If tiles have equally many clusters, no share continues into a
- * second tile. */
+/* The shares of the clusters follow each other without gaps. If each tile has equally many clusters, no share
+ * continues into a second tile. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);
     unsigned begin = 0, at_edges = 0, continuing = 0;
@@ -231,7 +231,7 @@ static void expect_shares(const struct mm_schedule *schedule) {
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
-/* Plans and enqueues a product, or the last launch of a stack. All data must fit into the workspace. */
+/* Plans and enqueues a product, or only the last launch of a stack. All data must fit into the workspace. */
 static void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
@@ -253,7 +253,7 @@ static void launch(const struct mm_product *product) {
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
-    if (seen.reduced > 0) { /* room for the sums of each sharing cluster and each shared tile */
+    if (seen.reduced > 0) { /* memory for the sums of each sharing cluster and each shared tile */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
                seen.plan.cluster * seen.plan.rows * seen.plan.cols * mm_dtype_bytes(seen.sums);
@@ -278,8 +278,8 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
                                        MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
 
-/* Checks how many lines of the operand a box has. A K-major operand is loaded in one box. Others are loaded
- * in squares of 128 bytes. An operand that is not aligned has no tensor map, because threads copy it. */
+/* Checks how many lines of the operand a box has. A K-major operand is loaded in one box, and other operands
+ * in squares of 128 bytes. An unaligned operand has no tensor map, because threads copy it. */
 static void expect_lines(const CUtensorMap *map, const struct mm_matrix *unaligned, unsigned lines,
                          size_t all, unsigned whole, unsigned square) {
     const size_t least = all < whole ? all : whole;
@@ -320,7 +320,7 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
-static void each_share_has_steps(void **state) {
+static void each_part_of_k_has_steps(void **state) {
     for (unsigned is_double = 0; is_double < 2; is_double++) {
         unsigned cut = 0;
         for (size_t edge = 64; edge <= 512; edge *= 2)
@@ -342,7 +342,7 @@ static void blocks_share_multiprocessors(void **state) {
 }
 
 /* An operand has a tensor map only if its address is a multiple of 16. */
-static void threads_copy_what_begins_anywhere(void **state) {
+static void unaligned_operands_are_copied_by_threads(void **state) {
     struct mm_product product = product_of(MM_FLOAT64, 64, 64, 64, 0);
     product.b.data = operands + 8;
     launch(&product);
@@ -435,7 +435,7 @@ static void copies_are_kept(void **state) {
     assert_ptr_equal(read_map(&seen.plan.b).address, operands);
 }
 
-static void without_depth_or_memory_others_compute(void **state) {
+static void other_kernels_compute_without_k_or_memory(void **state) {
     const struct mm_product empty = product_of(MM_INT8, 5, 0, 7, 0), full = product_of(MM_INT8, 5, 3, 7, 0);
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;

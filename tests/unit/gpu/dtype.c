@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-/* Returns the value rounded to the type. */
 static double rounded(enum mm_dtype dtype, double value) {
     uint64_t element;
     mm_dtype_put(dtype, &element, 0, value);
@@ -22,7 +21,7 @@ static const struct {
               {MM_FLOAT8_E4M3FN, 4, 3, false},
               {MM_FLOAT8_E5M2, 5, 2, true}};
 
-/* 2^(exponent − bias) · 1.mantissa; a subnormal has 0.mantissa and an exponent larger by one. */
+/* Returns 2^(exponent − bias) · 1.mantissa. A subnormal has 0.mantissa and an exponent larger by one. */
 static double value_by_fields(size_t which, unsigned bits) {
     const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
     const int highest = (1 << exponent_bits) - 1, bias = highest / 2;

@@ -44,7 +44,7 @@ static void make_twins(void) {
 }
 
 /* A product is accepted if at least one device can compute it in time. */
-static void one_device_that_is_fast_enough_will_do(void **state) {
+static void one_device_that_is_fast_enough_suffices(void **state) {
     static const struct {
         double rates[2]; /* nanoseconds per operation */
         enum mm_status status;
@@ -105,17 +105,17 @@ static void a_backend_without_devices_says_why(void **state) {
     }
 }
 
-/* by the index of the device */
+/* status that each device returns, by the device's index */
 static enum mm_status copy_statuses[2];
 
 static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error) {
     const enum mm_status status = copy_statuses[device->index];
-    return status == MM_OK ? MM_OK : mm_fail(error, status, "as told");
+    return status == MM_OK ? MM_OK : mm_fail(error, status, "simulated failure");
 }
 
 /* The second device has more free memory, so it is asked first and its error is reported. */
-static void a_copy_is_refused_by_the_roomiest_device(void **state) {
+static void refused_copy_has_the_error_of_the_device_with_most_memory(void **state) {
     static const enum mm_status cases[][3] = {{MM_STORE_FULL, MM_NO_DEVICE_MEMORY, MM_NO_DEVICE_MEMORY},
                                               {MM_OK, MM_NO_DEVICE_MEMORY, MM_OK},
                                               {MM_STORE_FULL, MM_OK, MM_OK}};
@@ -137,5 +137,5 @@ static void a_copy_is_refused_by_the_roomiest_device(void **state) {
     mm_engine_close(engine);
 }
 
-RUN_TESTS(one_device_that_is_fast_enough_will_do, a_backend_without_devices_says_why,
-          a_copy_is_refused_by_the_roomiest_device)
+RUN_TESTS(one_device_that_is_fast_enough_suffices, a_backend_without_devices_says_why,
+          refused_copy_has_the_error_of_the_device_with_most_memory)

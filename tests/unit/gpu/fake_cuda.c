@@ -23,11 +23,11 @@ cudaError_t cudaGetLastError(void) {
 }
 
 const char *cudaGetErrorString(cudaError_t code) {
-    return "as told";
+    return "simulated error";
 }
 
 const char *cudaGetErrorName(cudaError_t code) {
-    return "told";
+    return "simulated";
 }
 
 /* Each allocation begins with its size. */

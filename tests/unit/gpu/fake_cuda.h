@@ -25,7 +25,7 @@ struct fake_cuda {
     unsigned notes;
     size_t launched_bytes; /* dynamic shared memory of the last launch */
     bool may_begin_before; /* the last launch may start before the previous one ends */
-    /* Largest bytes of shared memory for a block: static, dynamic, and in all. */
+    /* Bytes of shared memory for a block: static, largest dynamic, and largest in all. */
     size_t static_bytes, dynamic_max, block_max;
     unsigned attributes_read, attributes_set;
     size_t pitch_max;
@@ -44,8 +44,7 @@ struct fake_cuda {
 };
 extern struct fake_cuda fake_cuda;
 
-/* Stand for kernels, which compute blocks of FAKE_BLOCK × FAKE_BLOCK elements. `lonely` has none for
- * batches. */
+/* Addresses that stand for kernels with blocks of FAKE_BLOCK × FAKE_BLOCK. `lonely` has no batch kernel. */
 struct fake_kernels {
     char plain, transposed, plain_batch, transposed_batch, lonely;
 };

@@ -33,7 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Lets the forecast learn that the job took so long. */
+/* Lets the forecast learn from a job that took this long. */
 static void learn(uint64_t kernel_us) {
     job.outcome.span_ns[MM_SPAN_KERNEL] = kernel_us * US;
     mm_forecast_learn(&device, &job);
@@ -45,7 +45,7 @@ static void expect_us(double us, const struct mm_job *asked, unsigned row) {
         fail_msg("%g us, not %g", ns / US, us);
 }
 
-static void the_best_time_counts(void **state) {
+static void shortest_time_counts(void **state) {
     const struct mm_job larger = job_of(4 * TELLING, 0);
     expect_us(0.0, &job, 0); /* nothing was measured */
     learn(3000);
@@ -57,8 +57,8 @@ static void the_best_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
-/* Products with vectors move many bytes per operation. They must not make large products look slow. */
-static void a_thin_product_tells_of_its_bytes_alone(void **state) {
+/* Products with vectors move many bytes per operation. Large products must not look slow because of them. */
+static void products_with_vectors_set_only_the_copy_rate(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
     struct mm_job thin = job;
     thin.product.c = matrix_of(2 * TELLING);
@@ -67,10 +67,10 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
         if (is_assumed)
             mm_forecast_assume(&device, &variants[0], &job.product, 1000.0 * US);
         job = thin;
-        learn(is_assumed ? 1000 : 0); /* as fast as its operations allow */
+        learn(is_assumed ? 1000 : 0); /* the time that its operations take */
         expect_us(is_assumed ? 1000.0 : 0.0, &thin, 0);
         learn(20000);
-        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* its bytes limit it */
+        expect_us(is_assumed ? 4000.0 : 800.0, &large, 0); /* without an assumed rate, only its bytes count */
         expect_us(20000.0, &thin, 0);
         assert_true(mm_forecast_kernel_ns(&device, &variants[0], &thin.product) == 20000.0 * US);
         learn(10000);
@@ -90,7 +90,7 @@ static void a_thin_product_tells_of_its_bytes_alone(void **state) {
 }
 
 /* A job with little work or a very short time sets no rate, because a delay would distort it. */
-static void little_tells_nothing_of_much(void **state) {
+static void small_jobs_set_no_rate(void **state) {
     static const struct {
         size_t work, uploaded_bytes, large;
         unsigned us;
@@ -112,7 +112,7 @@ static void little_tells_nothing_of_much(void **state) {
     expect_us(50.0, &job, 0);
 }
 
-static void any_job_mends_a_rate(void **state) {
+static void every_job_can_improve_a_rate(void **state) {
     const struct mm_job large = job;
     job.outcome.uploaded_bytes = TELLING;
     job.outcome.span_ns[MM_SPAN_UPLOAD] = 9000 * US;
@@ -124,7 +124,7 @@ static void any_job_mends_a_rate(void **state) {
     expect_us(200.0 + 300.0 / 50, &large, 0);
 }
 
-/* The time of a check is added to the forecast. */
+/* The forecast includes the time of a check. */
 static void checks_take_their_time(void **state) {
     const struct mm_job unchecked = job;
     job.product.c = matrix_of(TELLING);
@@ -141,7 +141,7 @@ static const struct mm_variant transpose = {.name = "turns", .op = MM_TRANSPOSE}
 static const struct mm_backend moves = {.name = "moves", .variants = &transpose, .variant_count = 1};
 
 /* A product with k = 0 only writes zeros, so it sets no rate. */
-static void no_depth_tells_nothing(void **state) {
+static void product_without_k_sets_no_rate(void **state) {
     job.product.k = 0;
     job.product.c = matrix_of(TELLING);
     learn(60);
@@ -153,7 +153,7 @@ static void no_depth_tells_nothing(void **state) {
 }
 
 /* Variants beyond the end of the table share its last rate. */
-static void rows_past_the_table_do_no_harm(void **state) {
+static void variants_beyond_the_table_share_a_rate(void **state) {
     job = job_of(TELLING, MM_FORECAST_VARIANTS_MAX);
     learn(3000);
     assert_true(device.forecast.copy_ns == 0.0);
@@ -172,7 +172,7 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
-/* A first job far slower than the assumed rate is ignored, or large products would be rejected. */
+/* A first job far slower than the assumed rate is ignored. Otherwise large products would be rejected. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
         set_up(state);
@@ -187,7 +187,7 @@ static void a_rate_is_assumed_first(void **state) {
     }
 }
 
-/* Each second run is delayed. */
+/* Every second run is delayed. */
 static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan,
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     static unsigned runs;
@@ -195,7 +195,7 @@ static enum mm_status measure(struct mm_device *used, const struct mm_plan *plan
     return MM_OK;
 }
 
-static void one_run_that_is_held_up_is_not_assumed(void **state) {
+static void one_delayed_run_does_not_set_the_rate(void **state) {
     struct mm_backend measured = mm_cpu_backend;
     measured.variants = variants;
     measured.variant_count = 1;
@@ -209,8 +209,8 @@ static void one_run_that_is_held_up_is_not_assumed(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &product), 1990 * US, 2010 * US);
 }
 
-/* The rate is 1 ns per operation or byte: 2·e³ for a product of edge e, 2·e²·bytes for a transposition. */
-static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
+/* At 1 ns per operation or byte, a product takes 2·e³ ns and a transposition 2·e²·bytes ns for an edge e. */
+static void slow_products_are_refused_with_the_largest_size(void **state) {
     struct mm_device mover = {.backend = &moves};
     const struct mm_product product = {.m = 1000, .n = 500, .k = 1};
     const struct mm_product larger = {.m = 1000, .n = 501, .k = 1};
@@ -227,12 +227,12 @@ static void what_takes_too_long_is_refused_with_the_largest_edge(void **state) {
     assert_string_equal(error.detail,
                         "one would take about 0.001 s for this, but the limit is 1 ms "
                         "(--max-kernel-ms), enough for squares of an "
-                        "edge up to 79"); /* 986078 ns of 1000000; an edge of 80 needs 1024000 */
+                        "edge up to 79"); /* 2·79³ ns are less than 1 ms, and 2·80³ ns are more */
     assert_int_equal(mm_forecast_check(&mover, &transpose, &transposition, 7, &error), MM_TOO_LARGE);
-    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·e² of 7000000 ns */
+    assert_non_null(strstr(error.detail, "an edge up to 661")); /* 16·661² ns are less than 7 ms */
 }
 
-static void a_deep_product_of_a_small_result_takes_a_gpu_long(void **state) {
+static void deep_product_with_small_result_is_slow_on_a_gpu(void **state) {
     static const struct mm_backend gpu = {.name = "gpu", .variants = variants, .variant_count = 2};
     const struct mm_product small = {.m = 16, .n = 16, .k = 1000};
     const struct mm_product large = {.m = 256, .n = 256, .k = 1000};
@@ -256,9 +256,9 @@ static void all_products_of_a_stack_count(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &small), 100000000, 300000000);
 }
 
-RUN_TESTS_BETWEEN(set_up, NULL, the_best_time_counts, a_thin_product_tells_of_its_bytes_alone,
-                  little_tells_nothing_of_much, any_job_mends_a_rate, checks_take_their_time,
-                  no_depth_tells_nothing, rows_past_the_table_do_no_harm, copies_count_by_their_bytes,
-                  a_rate_is_assumed_first, one_run_that_is_held_up_is_not_assumed,
-                  what_takes_too_long_is_refused_with_the_largest_edge,
-                  a_deep_product_of_a_small_result_takes_a_gpu_long, all_products_of_a_stack_count)
+RUN_TESTS_BETWEEN(set_up, NULL, shortest_time_counts, products_with_vectors_set_only_the_copy_rate,
+                  small_jobs_set_no_rate, every_job_can_improve_a_rate, checks_take_their_time,
+                  product_without_k_sets_no_rate, variants_beyond_the_table_share_a_rate,
+                  copies_count_by_their_bytes, a_rate_is_assumed_first, one_delayed_run_does_not_set_the_rate,
+                  slow_products_are_refused_with_the_largest_size,
+                  deep_product_with_small_result_is_slow_on_a_gpu, all_products_of_a_stack_count)

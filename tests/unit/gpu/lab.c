@@ -63,7 +63,7 @@ LAUNCH(refuse) {
 
 LAUNCH(lose_device) {
     __atomic_store_n(&lab_device.failed, 1, __ATOMIC_RELAXED);
-    return mm_fail(error, MM_DEVICE_FAILED, "lost as told");
+    return mm_fail(error, MM_DEVICE_FAILED, "simulated device failure");
 }
 
 LAUNCH(transpose) {
@@ -131,7 +131,7 @@ static size_t memory_free(const struct mm_device *device) {
 
 static enum mm_status acquire(struct mm_device *device, size_t bytes, void **memory, struct mm_error *error) {
     if (lab.no_memory)
-        return mm_fail(error, MM_NO_DEVICE_MEMORY, "none as told");
+        return mm_fail(error, MM_NO_DEVICE_MEMORY, "simulated lack of memory");
     lab.held++;
     lab.held_bytes = bytes;
     *memory = lab.memory = calloc(1, bytes);
@@ -149,7 +149,7 @@ static enum mm_status copy(unsigned *copies, void *to, const void *from, size_t 
     const struct timespec pause = {.tv_nsec = lab.copy_ns};
     (*copies)++;
     if (*copies == lab.failing_copy)
-        return mm_fail(error, MM_INTERNAL, "no copy as told");
+        return mm_fail(error, MM_INTERNAL, "simulated copy failure");
     nanosleep(&pause, NULL);
     memcpy(to, from, bytes);
     return MM_OK;
@@ -168,7 +168,7 @@ static enum mm_status download(struct mm_device *device, void *to, const void *f
 static enum mm_status fill(struct mm_device *device, void *memory, enum mm_dtype dtype, size_t count,
                            uint64_t seed, struct mm_error *error) {
     if (lab.no_fill)
-        return mm_fail(error, MM_INTERNAL, "no numbers as told");
+        return mm_fail(error, MM_INTERNAL, "simulated failure to fill");
     return mm_cpu_backend.fill(NULL, memory, dtype, count, seed, error);
 }
 

@@ -1,4 +1,4 @@
-/* A fake device for tests of benchmarks. It computes on the host and returns fake times. */
+/* A fake device for tests of benchmarks. The device computes on the host and returns fake times. */
 #pragma once
 
 #include "gpu/lab/benchmark.h"
@@ -33,7 +33,7 @@ extern struct mm_benchmark *benchmark;
 int lab_reset(void **state);
 int lab_close(void **state);
 
-/* Return a request. `names` lists the variants, separated by spaces. */
+/* Both functions return a request. `names` lists the variants, separated by spaces. */
 struct mm_benchmark_request lab_product(size_t m, size_t k, size_t n, unsigned repeats, const char *names);
 struct mm_benchmark_request lab_transposition(size_t m, size_t n, enum mm_dtype dtype, const char *names);
 void lab_ask(struct mm_benchmark_request *request, const char *names); /* adds variants */

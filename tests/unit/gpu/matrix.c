@@ -11,7 +11,7 @@ static void sums_are_checked(void **state) {
     assert_int_equal(sum, SIZE_MAX);
 }
 
-static void products_conform(void **state) {
+static void dimensions_of_products_must_match(void **state) {
     static const struct {
         size_t a_rows, a_cols, b_rows, b_cols;
         bool transpose_a, transpose_b, conform;
@@ -42,4 +42,4 @@ static void products_conform(void **state) {
     }
 }
 
-RUN_TESTS(sums_are_checked, products_conform)
+RUN_TESTS(sums_are_checked, dimensions_of_products_must_match)

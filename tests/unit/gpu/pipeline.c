@@ -22,14 +22,14 @@ static void end(void) {
     assert_true(mm_pipeline_end(&pipeline, &batch));
 }
 
-/* While small jobs are collected, more may begin only after 30 µs. */
+/* While small jobs are collected, more jobs may begin only after 30 µs. */
 static void expect_collecting(uint64_t begun_ns) {
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns));
     assert_false(mm_pipeline_may_begin(&pipeline, begun_ns + 29999));
     assert_true(mm_pipeline_may_begin(&pipeline, begun_ns + 30000));
 }
 
-static void beside_small_ones_others_wait_30_us(void **state) {
+static void small_jobs_are_collected_for_30_us(void **state) {
     begin(0, 5, 1);
     expect_collecting(pipeline.changed_ns);
     begin(1, 5, 1);
@@ -40,7 +40,7 @@ static void beside_small_ones_others_wait_30_us(void **state) {
 }
 
 /* Large jobs do not change how long small jobs are collected. */
-static void only_small_ones_collect(void **state) {
+static void large_jobs_are_not_collected(void **state) {
     begin(0, 0, 1);
     begin(1, 5, 1);
     const uint64_t begun_ns = pipeline.changed_ns;
@@ -54,11 +54,11 @@ static void only_small_ones_collect(void **state) {
     end();
 }
 
-static void those_that_fail_keep_nobody(void **state) {
+static void failed_jobs_delay_no_others(void **state) {
     begin(0, 5, FAILING_N);
     assert_int_equal(jobs[0].job.work.error.status, MM_DEVICE_FAILED);
     assert_true(mm_pipeline_may_begin(&pipeline, mm_clock_ns()));
 }
 
-RUN_TESTS_BETWEEN(set_up, close_scene, beside_small_ones_others_wait_30_us, only_small_ones_collect,
-                  those_that_fail_keep_nobody)
+RUN_TESTS_BETWEEN(set_up, close_scene, small_jobs_are_collected_for_30_us, large_jobs_are_not_collected,
+                  failed_jobs_delay_no_others)

@@ -8,7 +8,7 @@ static struct {
     unsigned speeds;
     size_t most;
     bool fails;
-    uint64_t takes_ns; /* duration of each call */
+    uint64_t takes_ns;
 } asked;
 
 /* The fake time of an access is computed from its stride. */
@@ -22,7 +22,7 @@ static enum mm_status fake_probe(struct mm_device *device, const struct mm_acces
     while (mm_clock_ns() < until_ns)
         continue;
     if (asked.fails)
-        return mm_fail(error, MM_DEVICE_FAILED, "told to fail");
+        return mm_fail(error, MM_DEVICE_FAILED, "simulated failure");
     for (size_t index = 0; index < count; index++)
         times[index].cycles = accesses[index].stride;
     if (speed != NULL)

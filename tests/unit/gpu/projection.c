@@ -116,7 +116,7 @@ static void right_products_are_right(void **state) {
 }
 
 /* An error in a single element is reported with about its relative size. */
-static void single_elements_show(void **state) {
+static void errors_of_single_elements_are_found(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
         const size_t count = element_count();
@@ -134,7 +134,7 @@ static void single_elements_show(void **state) {
 }
 
 /* The reported error of random noise is its size relative to the norm. */
-static void noise_is_told_by_its_size(void **state) {
+static void noise_is_reported_with_its_size(void **state) {
     for (size_t which = 0; which < CASE_COUNT; which++) {
         make_case(which);
         double squares = 0.0;
@@ -150,7 +150,7 @@ static void noise_is_told_by_its_size(void **state) {
     }
 }
 
-static void what_is_not_finite_is_infinitely_wrong(void **state) {
+static void elements_that_are_not_finite_have_infinite_error(void **state) {
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
     make((const size_t[]){30, 20, 40}, 0);
     for (size_t which = 0; which < 3; which++) {
@@ -165,8 +165,8 @@ static void what_is_not_finite_is_infinitely_wrong(void **state) {
     assert_true(error_of() == (double)INFINITY);
 }
 
-/* The k·n + m·k numbers are prepared in steps of 2^17, even if a row is longer. */
-static void preparing_is_done_in_steps(void **state) {
+/* The k·n + m·k elements of B and A are prepared in steps of 2^17, even if a row is longer. */
+static void preparation_is_done_in_steps(void **state) {
     static const struct {
         size_t shape[3];
         unsigned steps;
@@ -215,7 +215,7 @@ static double error_of_type(enum mm_dtype dtype, enum mm_dtype c_dtype, bool is_
     return mm_projection_error(&projection);
 }
 
-/* One rounding gives about half of the unit roundoff. Sums of float8 and float64 may be exact here. */
+/* The error of one rounding is about half a unit roundoff. Sums of float8 and float64 may be exact here. */
 static void products_of_every_type_are_projected(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -234,8 +234,8 @@ static void products_of_every_type_are_projected(void **state) {
         }
 }
 
-/* All elements of a bool product may be 0, so the norm is 0. */
-static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
+/* A bool product can consist of zeros only, so its norm can be 0. */
+static void product_of_zeros_is_checked(void **state) {
     const size_t shape[] = {1, 1, 1};
     const int32_t results[] = {0, 1};
     struct mm_projection projection;
@@ -255,6 +255,7 @@ static void zeros_are_right_and_ones_in_their_place_wrong(void **state) {
     free(memory);
 }
 
-RUN_TESTS_BETWEEN(NULL, drop, right_products_are_right, single_elements_show, noise_is_told_by_its_size,
-                  what_is_not_finite_is_infinitely_wrong, preparing_is_done_in_steps,
-                  products_of_every_type_are_projected, zeros_are_right_and_ones_in_their_place_wrong)
+RUN_TESTS_BETWEEN(NULL, drop, right_products_are_right, errors_of_single_elements_are_found,
+                  noise_is_reported_with_its_size, elements_that_are_not_finite_have_infinite_error,
+                  preparation_is_done_in_steps, products_of_every_type_are_projected,
+                  product_of_zeros_is_checked)

@@ -46,13 +46,13 @@ static void a_full_queue_refuses(void **state) {
     assert_int_equal(jobs[MOST + 1].done_count, 0);
 }
 
-static void a_late_job_is_not_begun(void **state) {
+static void late_job_does_not_begin(void **state) {
     struct test_job *late = &jobs[0], *unstarted = &jobs[1], *failing = &jobs[2];
     open_scene((struct setting){.lanes = 2, .closed = true, .backend = &fake_async});
     for (int index = 0; index < 3; index++)
         job_init(&jobs[index], "naive", 2);
     fake->makes_late = true;
-    pthread_mutex_lock(&fake->mutex); /* no job begins before both wait */
+    pthread_mutex_lock(&fake->mutex); /* no job begins before two are submitted */
     submit(late);
     submit(failing);
     pthread_mutex_unlock(&fake->mutex);
@@ -72,12 +72,12 @@ static void a_late_job_is_not_begun(void **state) {
     fake->fail_end = true;
     pthread_mutex_unlock(&fake->mutex);
     open_gate(fake);
-    job_wait(failing, MM_DEVICE_FAILED); /* this error has precedence */
+    job_wait(failing, MM_DEVICE_FAILED); /* the device's failure has precedence over the deadline */
     assert_int_equal(begun_by(fake), 2);
 }
 
-/* A job may be submitted again. Nothing of its first run may remain. */
-static void a_job_is_as_new_each_time(void **state) {
+/* A job may be submitted again. The second run must not show any results of the first run. */
+static void job_can_be_submitted_again(void **state) {
     struct mm_job *job = &jobs[0].job;
     open_scene((struct setting){0});
     for (int is_late = 0; is_late < 2; is_late++) {
@@ -131,9 +131,9 @@ static bool run_now(size_t m, size_t k, size_t n) {
     return mm_queue_run(queue, &jobs[0].job);
 }
 
-static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
+static void tiny_product_on_the_host_runs_at_once(void **state) {
     struct mm_job *job = &jobs[0].job;
-    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no other thread could end it */
+    open_scene((struct setting){.closed = true, .backend = &fake_host}); /* no worker could end the job */
     job_init(&jobs[0], "auto", 4);
     assert_true(run_now(4, 2, 2));
     assert_int_equal(job->work.error.status, MM_OK);
@@ -156,7 +156,7 @@ static void a_tiny_product_of_the_hosts_runs_at_once(void **state) {
     assert_false(run_now(4, 2, 2));
     __atomic_store_n(&fake->device.failed, 0, __ATOMIC_RELAXED);
     mm_queue_stop(queue);
-    assert_false(run_now(4, 2, 2)); /* submit reports this error instead */
+    assert_false(run_now(4, 2, 2)); /* mm_queue_submit then reports the error */
     assert_int_equal(jobs[0].done_count, 0);
     close_queue();
     open_scene((struct setting){0}); /* no device of the host */
@@ -187,8 +187,8 @@ static void submit_stored(struct test_job *test, struct mm_stored *b) {
     submit(test);
 }
 
-/* A job here counts as much as copying 6 bytes. */
-static void work_goes_where_its_operands_are(void **state) {
+/* In this test, a job counts as much as copying 6 bytes. */
+static void jobs_go_to_devices_with_their_operands(void **state) {
     static const unsigned devices[] = {1, 1, 0, 0, 0};
     struct mm_device_copy copies[] = {{.device = &fakes[0].device}, {.device = &fakes[1].device}};
     struct mm_stored value = {.bytes = 1000};
@@ -213,7 +213,7 @@ static void work_goes_where_its_operands_are(void **state) {
         assert_int_equal(jobs[index].work->device->index, devices[index]);
 }
 
-static void a_variant_goes_where_it_can_run(void **state) {
+static void job_goes_to_a_device_that_has_its_variant(void **state) {
     open_scene((struct setting){.devices = 2});
     job_init(&jobs[0], "second", 2);
     submit(&jobs[0]);
@@ -260,8 +260,8 @@ static void ask_and_count(struct mm_work *work) {
     count_done(work);
 }
 
-/* The devices get jobs in turn, so jobs 0 and 1 run. The done callback may call the queue. */
-static void abort_ends_those_that_wait(void **state) {
+/* The devices get jobs in turn, so jobs 0 and 1 run. A done callback is allowed to call the queue. */
+static void abort_ends_waiting_jobs(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     for (int index = 0; index < 6; index++) {
         job_init(&jobs[index], "naive", 2);
@@ -280,7 +280,7 @@ static void abort_ends_those_that_wait(void **state) {
     wait_all(jobs, 2);
 }
 
-static void a_waiting_job_is_taken_back(void **state) {
+static void waiting_job_is_cancelled(void **state) {
     open_scene((struct setting){.closed = true, .jobs_max = 3});
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
@@ -304,8 +304,8 @@ static void a_waiting_job_is_taken_back(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_scene, without_threads_there_is_no_queue, a_full_queue_refuses,
-                  a_late_job_is_not_begun, a_job_is_as_new_each_time, a_job_is_planned_once,
-                  a_tiny_product_of_the_hosts_runs_at_once, the_least_loaded_device_is_chosen,
-                  work_goes_where_its_operands_are, a_variant_goes_where_it_can_run,
-                  an_empty_product_needs_no_device, stop_refuses_and_close_drains, abort_ends_those_that_wait,
-                  a_waiting_job_is_taken_back)
+                  late_job_does_not_begin, job_can_be_submitted_again, a_job_is_planned_once,
+                  tiny_product_on_the_host_runs_at_once, the_least_loaded_device_is_chosen,
+                  jobs_go_to_devices_with_their_operands, job_goes_to_a_device_that_has_its_variant,
+                  an_empty_product_needs_no_device, stop_refuses_and_close_drains, abort_ends_waiting_jobs,
+                  waiting_job_is_cancelled)

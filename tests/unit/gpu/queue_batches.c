@@ -29,14 +29,14 @@ static int done_of(unsigned index) {
 /* A waiting product and its expected result. */
 struct row {
     unsigned key, batched;
-    size_t n; /* columns; 0 for a product that succeeds */
+    size_t n; /* columns, which also choose a failure (scene.h); 0 for a product that succeeds */
     enum mm_status status;
     bool is_late, is_cancelled;
     bool is_large;  /* has operands of 1 MiB */
-    bool is_stored; /* its operand is on the device */
+    bool is_stored; /* its operand A is stored on the device */
 };
 
-/* Lets the products wait for a busy lane. Then `batches` launches must run them; 0 for any number. */
+/* Lets the products wait for a busy lane. All jobs must take `batches` launches; 0 accepts any number. */
 static void expect(unsigned batches, const struct row *rows, unsigned count) {
     static struct mm_stored value;
     open_async(1);
@@ -88,16 +88,16 @@ static void expect(unsigned batches, const struct row *rows, unsigned count) {
 #define STORED                                                                                               \
     { 5, 3, .is_large = true, .is_stored = true }
 
-static void those_that_wait_go_together(void **state) {
+static void waiting_jobs_are_batched(void **state) {
     static const struct {
         unsigned batches, count;
         struct row rows[6];
     } cases[] = {
         {4, 6, {TOGETHER(5, 3), TOGETHER(5, 3), TOGETHER(7, 2), TOGETHER(5, 3), TOGETHER(7, 2), {0, 1}}},
-        /* Two products of 1 MiB fill a launch. The third shares one with the small product behind it. */
+        /* Two products of 1 MiB fill a launch. The third shares a launch with the small product behind it. */
         {3, 4, {LARGE, LARGE, LARGE, TOGETHER(5, 2)}},
-        {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied */
-        /* A product that fails alone leaves the others unharmed. If all fail, their lane is free again. */
+        {2, 3, {STORED, STORED, STORED}}, /* stored operands are not copied, so their size does not count */
+        /* A product that fails alone leaves the others unharmed. If all fail, the lane is free again. */
         {2, 3, {TOGETHER(5, 2), FAILING, TOGETHER(5, 2)}},
         {3, 3, {FAILING, FAILING, {0, 1}}},
         /* A late or cancelled product does not delay a batch. */
@@ -112,8 +112,8 @@ static void those_that_wait_go_together(void **state) {
     }
 }
 
-/* A batch has a largest number of products. The search for them also stops after some number. */
-static void a_batch_is_bounded(void **state) {
+/* A batch has at most MM_BATCH_MAX products. The search for more products skips at most 64 others. */
+static void batch_size_is_limited(void **state) {
     enum { OTHERS = 64 };
     struct row rows[OTHERS + 3];
     for (unsigned index = 0; index < MM_BATCH_MAX + 2; index++)
@@ -143,8 +143,8 @@ static void lanes_end_in_any_order(void **state) {
     assert_int_equal(fake->most, 2);
 }
 
-/* While a lane computes for long, the other lane still gets new jobs. Small jobs wait shortly for others. */
-static void who_comes_is_begun_beside_what_takes_long(void **state) {
+/* While a lane computes for long, the other lane still gets new jobs. Small jobs wait briefly for others. */
+static void new_jobs_begin_beside_a_long_one(void **state) {
     const struct timespec while_ = {.tv_nsec = 50000000};
     for (unsigned key = 0; key <= 5; key += 5) {
         open_async(2);
@@ -162,7 +162,7 @@ static void who_comes_is_begun_beside_what_takes_long(void **state) {
 }
 
 /* When job 0 ends, both waiting jobs begin. Job 2 must not wait for job 1, which ends much later. */
-static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
+static void waiting_jobs_do_not_wait_for_a_small_one(void **state) {
     open_async(2);
     submit_keyed(0, 0, ALONE_N);
     wait_begun(fake, 1);
@@ -175,7 +175,7 @@ static void nobody_in_the_list_waits_for_a_long_small_one(void **state) {
 }
 
 /* When a job that needs the device alone is cancelled, the jobs behind it begin. */
-static void a_cancel_lets_others_begin(void **state) {
+static void cancelled_job_lets_others_begin(void **state) {
     const struct timespec while_ = {.tv_nsec = 20000000}; /* time for the thread to look at all jobs */
     open_async(2);
     submit_first();
@@ -189,9 +189,9 @@ static void a_cancel_lets_others_begin(void **state) {
     job_wait(&jobs[2], MM_OK);
 }
 
-/* A job that finds no memory while another runs begins again when it is alone. Before that it may also be
- * late or cancelled, or its device may fail. */
-static void who_finds_no_memory_is_begun_again_alone(void **state) {
+/* If a job finds no memory while another job runs, it begins again alone. Until then, the job may become late
+ * or be cancelled, or its device may fail. */
+static void job_without_memory_begins_again_alone(void **state) {
     enum { IN_TIME, LATE, CANCELLED, DEVICE_FAILED };
     static const struct {
         enum mm_status status;
@@ -223,7 +223,7 @@ static void who_finds_no_memory_is_begun_again_alone(void **state) {
     }
 }
 
-static void who_finds_no_memory_alone_fails(void **state) {
+static void job_without_memory_fails_if_alone(void **state) {
     open_async(2);
     fake->has_no_memory = true;
     submit_keyed(0, 0, NO_MEMORY_N);
@@ -231,7 +231,7 @@ static void who_finds_no_memory_alone_fails(void **state) {
     assert_int_equal(begun_by(fake), 1);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_scene, those_that_wait_go_together, a_batch_is_bounded, lanes_end_in_any_order,
-                  who_comes_is_begun_beside_what_takes_long, nobody_in_the_list_waits_for_a_long_small_one,
-                  a_cancel_lets_others_begin, who_finds_no_memory_is_begun_again_alone,
-                  who_finds_no_memory_alone_fails)
+RUN_TESTS_BETWEEN(NULL, close_scene, waiting_jobs_are_batched, batch_size_is_limited, lanes_end_in_any_order,
+                  new_jobs_begin_beside_a_long_one, waiting_jobs_do_not_wait_for_a_small_one,
+                  cancelled_job_lets_others_begin, job_without_memory_begins_again_alone,
+                  job_without_memory_fails_if_alone)

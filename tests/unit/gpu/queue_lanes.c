@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-static void lanes_are_filled_and_no_more(void **state) {
+static void jobs_fill_all_lanes(void **state) {
     open_scene((struct setting){.lanes = 3, .closed = true});
     pthread_mutex_lock(&fake->mutex); /* no job begins before all wait */
     for (int index = 0; index < 8; index++) {
@@ -24,7 +24,7 @@ static void lanes_are_filled_and_no_more(void **state) {
 }
 
 /* When the job that runs alone has ended, waiting jobs fill all lanes. */
-static void nobody_runs_beside_who_wants_all(void **state) {
+static void no_job_runs_beside_a_job_that_runs_alone(void **state) {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000}; /* a job could begin in this time */
     open_scene((struct setting){.lanes = 3, .closed = true});
     submit_product(&jobs[0], ALONE_N);
@@ -40,8 +40,8 @@ static void nobody_runs_beside_who_wants_all(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* No job behind the one that must run alone may begin before it. */
-static void who_wants_all_keeps_its_turn(void **state) {
+/* No job may overtake a job that must run alone. */
+static void job_that_runs_alone_is_not_overtaken(void **state) {
     const struct mm_work *alone = &jobs[1].job.work, *behind = &jobs[2].job.work;
     open_scene((struct setting){.lanes = 2, .closed = true});
     submit_product(&jobs[0], 2);
@@ -55,8 +55,8 @@ static void who_wants_all_keeps_its_turn(void **state) {
     assert_false(fake->was_shared);
 }
 
-/* After a failure the job that runs alone moves to the larger device. The other jobs need not wait for it. */
-static void who_wants_all_is_passed_on(void **state) {
+/* A job that must run alone moves from a failed device to a larger device, where it need not run alone. */
+static void job_that_runs_alone_moves_after_a_failure(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     fakes[1].device.memory_bytes = 1;
     for (int index = 0; index < 4; index++) { /* the first two run, the others wait for the first device */
@@ -88,8 +88,8 @@ static struct test_job *long_job(unsigned index, const char *variant, size_t n) 
     return &jobs[index];
 }
 
-/* The time of the first job predicts the times of others of its variant, in proportion to their work. */
-static void the_wait_is_foretold_and_bounded(void **state) {
+/* An ended job predicts the times of other jobs of its variant, in proportion to their work. */
+static void waiting_time_is_predicted_and_limited(void **state) {
     struct mm_error error;
     struct mm_device *const device = &fakes[1].device;
     const struct mm_queue_limits limits = {.jobs_max = 8, .wait_ns_max = 3 * SECOND};
@@ -117,7 +117,7 @@ static void the_wait_is_foretold_and_bounded(void **state) {
     job_wait(&jobs[4], MM_OK);
 }
 
-static void the_busiest_device_is_foretold(void **state) {
+static void waiting_time_of_the_busiest_device_counts(void **state) {
     for (int slow = 0; slow < 2; slow++) {
         open_scene((struct setting){.devices = 2, .closed = true});
         for (unsigned index = 0; index < 4; index++) { /* two jobs set the rates, and two are predicted */
@@ -140,7 +140,7 @@ static void the_busiest_device_is_foretold(void **state) {
 }
 
 /* Two threads divide the predicted waiting time, except for jobs that must run alone. */
-static void threads_share_the_wait(void **state) {
+static void threads_divide_the_waiting_time(void **state) {
     for (int is_alone = 0; is_alone < 2; is_alone++) {
         const size_t n = is_alone ? ALONE_N : 2;
         open_scene((struct setting){.lanes = 2});
@@ -158,7 +158,7 @@ static void threads_share_the_wait(void **state) {
 }
 
 /* Failed jobs set no rate. Without a limit any waiting time is accepted. */
-static void a_wait_may_be_unknown_or_endless(void **state) {
+static void waiting_time_may_be_unknown_or_unlimited(void **state) {
     open_scene((struct setting){0});
     fake->kernel_ns = UINT64_MAX / 2;
     fake->fail_end = true;
@@ -180,7 +180,7 @@ static void a_wait_may_be_unknown_or_endless(void **state) {
 }
 
 /* Job 0 must be reported before the only thread computes job 1, which waits for the gate. */
-static void what_is_over_is_told_before_the_thread_computes(void **state) {
+static void ended_jobs_are_reported_before_the_next_computes(void **state) {
     open_scene((struct setting){.closed = true});
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1);
@@ -191,9 +191,9 @@ static void what_is_over_is_told_before_the_thread_computes(void **state) {
     job_wait(&jobs[1], MM_OK);
 }
 
-/* The failing device has three jobs of 5 s. One ends, and one moves to the other device, which needs only 5
+/* The failing device has three jobs of 5 s. One job ends, and one moves to the other device, where it takes 5
  * ms. So 5 s remain. */
-static void the_wait_of_a_failed_device_falls(void **state) {
+static void waiting_time_falls_after_a_failure(void **state) {
     open_scene((struct setting){.devices = 2, .lanes = 2, .closed = true});
     fakes[0].kernel_ns = 10 * SECOND;
     fakes[1].kernel_ns = SECOND / 100;
@@ -224,8 +224,9 @@ static void the_wait_of_a_failed_device_falls(void **state) {
         wait_for(&jobs[index].done);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_scene, the_wait_of_a_failed_device_falls,
-                  what_is_over_is_told_before_the_thread_computes, lanes_are_filled_and_no_more,
-                  nobody_runs_beside_who_wants_all, who_wants_all_keeps_its_turn, who_wants_all_is_passed_on,
-                  the_wait_is_foretold_and_bounded, the_busiest_device_is_foretold, threads_share_the_wait,
-                  a_wait_may_be_unknown_or_endless)
+RUN_TESTS_BETWEEN(NULL, close_scene, waiting_time_falls_after_a_failure,
+                  ended_jobs_are_reported_before_the_next_computes, jobs_fill_all_lanes,
+                  no_job_runs_beside_a_job_that_runs_alone, job_that_runs_alone_is_not_overtaken,
+                  job_that_runs_alone_moves_after_a_failure, waiting_time_is_predicted_and_limited,
+                  waiting_time_of_the_busiest_device_counts, threads_divide_the_waiting_time,
+                  waiting_time_may_be_unknown_or_unlimited)

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-static void products_get_in_between(void **state) {
+static void products_run_between_slices(void **state) {
     struct test_job *task = &jobs[2];
     open_scene((struct setting){0});
     submit_task(task, 3);
@@ -26,7 +26,7 @@ static void products_get_in_between(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-static void a_slice_has_the_device_to_itself(void **state) {
+static void slice_runs_alone_on_its_device(void **state) {
     struct test_job *task = &jobs[6];
     open_scene((struct setting){.lanes = 3, .closed = true, .backend = &fake_async});
     pthread_mutex_lock(&fake->mutex); /* no product begins before all jobs wait */
@@ -47,7 +47,7 @@ static void a_slice_has_the_device_to_itself(void **state) {
     assert_int_equal(task->beside, 0);
 }
 
-static void a_begun_task_does_not_wait(void **state) {
+static void begun_task_does_not_count_as_waiting(void **state) {
     struct test_job *task = &jobs[3];
     open_scene((struct setting){.closed = true, .jobs_max = 1});
     submit_task(task, 2);
@@ -68,7 +68,7 @@ static void a_begun_task_does_not_wait(void **state) {
 }
 
 /* A task makes its device count as busy, so products go to the other device. */
-static void products_keep_away_from_tasks(void **state) {
+static void products_avoid_devices_with_tasks(void **state) {
     struct test_job *task = &jobs[3];
     open_scene((struct setting){.devices = 2});
     close_gate(&fakes[1]);
@@ -85,7 +85,7 @@ static void products_keep_away_from_tasks(void **state) {
 }
 
 /* After each part, a long product goes to the end of the list and counts as waiting. */
-static void products_get_in_between_pieces(void **state) {
+static void products_run_between_parts_of_others(void **state) {
     const struct timespec piece = {.tv_nsec = 50000000};
     struct test_job *cut = &jobs[2];
     open_scene((struct setting){.closed = true, .jobs_max = 2});
@@ -125,7 +125,7 @@ static void a_task_may_share_the_device(void **state) {
     job_wait(task, MM_OK);
 }
 
-static void a_task_needs_the_worker_of_its_backend(void **state) {
+static void task_needs_a_worker_of_its_backend(void **state) {
     open_scene((struct setting){.backend = &fake_host});
     task_init(&jobs[0], 1);
     jobs[0].work->backend = &fake_backend;
@@ -169,7 +169,7 @@ static void expect_runs(const struct test_job *task, unsigned runs, unsigned can
     assert_int_equal(task->cancelled_runs, cancelled_runs);
 }
 
-static void a_cancelled_task_ends_before_those_that_wait(void **state) {
+static void cancelled_task_ends_before_waiting_jobs(void **state) {
     struct test_job *task = &jobs[2];
     open_scene((struct setting){.closed = true});
     submit_task(task, 3);
@@ -248,7 +248,7 @@ static void a_last_slice_cannot_be_cancelled(void **state) {
 }
 
 /* A product in parts ends between two parts if it is cancelled or late, or if the queue closes. */
-static void a_product_ends_between_its_pieces(void **state) {
+static void product_ends_between_two_parts(void **state) {
     enum { CANCELLED, CANCELLED_IN_THE_LIST, LATE, ABORTED, LAST };
     static const struct {
         enum mm_status status;
@@ -272,7 +272,7 @@ static void a_product_ends_between_its_pieces(void **state) {
             wait_begun(fake, PIECES);
         }
         if (way == ABORTED)
-            mm_queue_abort(queue, MM_STOPPING, "told to");
+            mm_queue_abort(queue, MM_STOPPING, "aborted by the test");
         else if (way != LATE)
             assert_false(mm_queue_cancel(queue, cut->work));
         open_gate(fake);
@@ -329,9 +329,9 @@ static void close_ends_tasks(void **state) {
     expect_runs(&jobs[0], 1, 1);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_scene, a_task_needs_the_worker_of_its_backend, products_get_in_between,
-                  a_slice_has_the_device_to_itself, a_begun_task_does_not_wait, products_keep_away_from_tasks,
-                  products_get_in_between_pieces, a_task_may_share_the_device, many_threads_submit,
-                  a_cancelled_task_ends_before_those_that_wait, a_task_ends_after_its_slice,
-                  a_last_slice_cannot_be_cancelled, a_product_ends_between_its_pieces, abort_ends_tasks,
-                  close_ends_tasks)
+RUN_TESTS_BETWEEN(NULL, close_scene, task_needs_a_worker_of_its_backend, products_run_between_slices,
+                  slice_runs_alone_on_its_device, begun_task_does_not_count_as_waiting,
+                  products_avoid_devices_with_tasks, products_run_between_parts_of_others,
+                  a_task_may_share_the_device, many_threads_submit, cancelled_task_ends_before_waiting_jobs,
+                  a_task_ends_after_its_slice, a_last_slice_cannot_be_cancelled,
+                  product_ends_between_two_parts, abort_ends_tasks, close_ends_tasks)

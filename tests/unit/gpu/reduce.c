@@ -66,7 +66,7 @@ static void each_figure_of_each_type(void **state) {
     }
 }
 
-static void what_is_not_finite_shows(void **state) {
+static void nan_and_infinity_are_reported(void **state) {
     static const struct {
         double values[3];
         double figures[5]; /* sum, min, max, max_abs, norm */
@@ -77,7 +77,7 @@ static void what_is_not_finite_shows(void **state) {
         {{1, INFINITY, 2}, {INFINITY, 1, INFINITY, INFINITY, INFINITY}, false},
         {{-INFINITY, INFINITY, 2}, {NAN, -INFINITY, INFINITY, INFINITY, INFINITY}, false},
         {{-1, -2, -2}, {-5, -2, -1, 2, 3}, true},
-        /* Partial sums overflow, but the whole sum may not. */
+        /* Partial sums overflow. The whole sum may still be finite. */
         {{DBL_MAX, DBL_MAX, -DBL_MAX}, {DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, INFINITY}, true},
         {{-DBL_MAX, 0, -DBL_MAX}, {-INFINITY, -DBL_MAX, 0, DBL_MAX, INFINITY}, true},
         {{INFINITY, -DBL_MAX, -DBL_MAX}, {INFINITY, -DBL_MAX, INFINITY, INFINITY, INFINITY}, false},
@@ -86,7 +86,7 @@ static void what_is_not_finite_shows(void **state) {
          true},
     };
     for (size_t index = 0; index < COUNT(cases); index++)
-        for (int part = 0; part < 2; part++) { /* all at once, then joined from single elements */
+        for (int part = 0; part < 2; part++) { /* in one part, then in two parts that are merged */
             struct mm_reduction seen = reduce(MM_FLOAT64, cases[index].values, 1, part == 0 ? 3 : 1);
             const struct mm_reduction rest = reduce(MM_FLOAT64, cases[index].values + 1, 2, 1);
             if (part == 1)
@@ -111,7 +111,7 @@ static void what_is_not_finite_shows(void **state) {
 }
 
 /* NaN and Inf outside the diagonal do not change the trace. */
-static void a_trace_sees_the_diagonal_alone(void **state) {
+static void trace_reads_only_the_diagonal(void **state) {
     const struct mm_reduction seen = reduce(MM_FLOAT64, (const double[]){1, NAN, INFINITY, 2}, 2, 2);
     assert_true(number(MM_FIGURE_TRACE, MM_FLOAT64, &seen) == 3);
 }
@@ -145,7 +145,7 @@ static void the_norm_of_large_and_small_numbers(void **state) {
 }
 
 /* The number of empty matrices may be large. */
-static void of_nothing(void **state) {
+static void reductions_of_empty_matrices(void **state) {
     static const struct mm_window parts[] = {{(size_t)1 << 60, 0, 1, 0, 0, 0, 1},
                                              {(size_t)1 << 60, 1, 0, 0, 1, 0, 0}};
     const struct mm_reduction none = mm_reduction_none();
@@ -176,8 +176,8 @@ static void whole_sums_are_exact(void **state) {
     assert_true(max_abs.whole.low == UINT64_C(1) << 63 && max_abs.whole.high == 0);
 }
 
-/* Packing the part must not change its reductions. It has 2 rows and 3 columns of three 4×5 matrices. */
-static void a_part_is_packed_where_it_lies(void **state) {
+/* Packing the part must not change its reductions. The part has 2 rows and 3 columns of each 4×5 matrix. */
+static void part_is_packed_in_place(void **state) {
     enum { MATRICES = 3, ROWS = 4, COLS = 5 };
     const struct mm_window part = {MATRICES, ROWS, COLS, 1, 2, 2, 3};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
@@ -202,6 +202,6 @@ static void a_part_is_packed_where_it_lies(void **state) {
     }
 }
 
-RUN_TESTS(each_figure_of_each_type, what_is_not_finite_shows, a_trace_sees_the_diagonal_alone,
-          the_norm_of_large_and_small_numbers, of_nothing, whole_sums_are_exact,
-          a_part_is_packed_where_it_lies)
+RUN_TESTS(each_figure_of_each_type, nan_and_infinity_are_reported, trace_reads_only_the_diagonal,
+          the_norm_of_large_and_small_numbers, reductions_of_empty_matrices, whole_sums_are_exact,
+          part_is_packed_in_place)

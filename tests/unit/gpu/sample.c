@@ -7,7 +7,7 @@
 enum { SEED = 12345 };
 
 static void bits_are_those_of_splitmix64(void **state) {
-    /* From the program of the generator's authors, with state 0. */
+    /* Output of the program by the generator's authors, with state 0. */
     static const uint64_t expected[] = {UINT64_C(0xe220a8397b1dcdaf), UINT64_C(0x6e789e6aa1b965f4),
                                         UINT64_C(0x06c45d188009454f), UINT64_C(0xf88bb8a8724c81ec)};
     for (size_t index = 0; index < 4; index++) {
@@ -34,7 +34,7 @@ static void elements_are_uniform_and_never_0(void **state) {
     assert_true(fabs(squares / COUNT - 1.0 / 3.0) < 6.0 * sqrt(4.0 / 45.0 / COUNT));
 }
 
-static void small_results_are_taken_whole(void **state) {
+static void small_results_are_sampled_completely(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1}, {16, 16, 16}, {7, 37, 5}, {128, 3, 64}, {5, 33, 4096}};
     struct mm_sample sample;
     for (size_t which = 0; which < COUNT(shapes); which++) {
@@ -86,8 +86,8 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* Derived by hand. The last sum is off by three bounds, and the middle one by a possible underflow. */
-static void errors_are_parts_of_the_bound(void **state) {
+/* The middle element is wrong by a possible underflow, then the last element by three bounds. */
+static void errors_are_relative_to_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};
     const struct mm_product product = {.k = K}; /* of float32 */
@@ -168,6 +168,7 @@ static void elements_of_every_type_are_random(void **state) {
     }
 }
 
-RUN_TESTS(bits_are_those_of_splitmix64, elements_are_uniform_and_never_0, small_results_are_taken_whole,
-          large_results_are_sampled_within_bounds, errors_are_parts_of_the_bound,
-          bounds_are_those_of_the_types, whole_numbers_are_exact, elements_of_every_type_are_random)
+RUN_TESTS(bits_are_those_of_splitmix64, elements_are_uniform_and_never_0,
+          small_results_are_sampled_completely, large_results_are_sampled_within_bounds,
+          errors_are_relative_to_the_bound, bounds_are_those_of_the_types, whole_numbers_are_exact,
+          elements_of_every_type_are_random)

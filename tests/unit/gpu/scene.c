@@ -51,11 +51,11 @@ static void begin_one(struct fake_device *used, struct mm_job *job) {
     if (used->makes_late)
         job->work.deadline_ns = 1;
     if (job->product.n == FAILING_N) {
-        mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail");
+        mm_fail(&job->work.error, MM_DEVICE_FAILED, "simulated failure");
         return;
     }
     if (job->product.n == NO_MEMORY_N && (used->under_way > 0 || used->has_no_memory)) {
-        mm_fail(&job->work.error, MM_NO_DEVICE_MEMORY, "no memory as told");
+        mm_fail(&job->work.error, MM_NO_DEVICE_MEMORY, "simulated lack of memory");
         return;
     }
     used->under_way++;
@@ -104,7 +104,7 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *e
         job->outcome.batched = count;
         job->more = job->product.n == CUT_N && ++job->progress.row < PIECES;
         if (used->fail_end)
-            mm_fail(&job->work.error, MM_DEVICE_FAILED, "told to fail at its end");
+            mm_fail(&job->work.error, MM_DEVICE_FAILED, "simulated failure at the end");
     }
     pthread_mutex_unlock(&used->mutex);
 }
@@ -129,7 +129,7 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error) {
     *kernel_ns = 7;
     return ((struct fake_device *)device)->fail_measure
-               ? mm_fail(error, MM_INTERNAL, "told to fail")
+               ? mm_fail(error, MM_INTERNAL, "simulated failure")
                : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
 
@@ -210,7 +210,7 @@ int close_scene(void **state) {
     return 0;
 }
 
-/* The waiting thread may free a job once the job's semaphore is posted. */
+/* As soon as a job's semaphore is posted, the waiting thread may free the job. */
 void count_done(struct mm_work *first) {
     struct mm_work *next;
     __atomic_add_fetch(&done_calls, 1, __ATOMIC_SEQ_CST);
@@ -241,7 +241,7 @@ static enum mm_task_state run_slice(struct mm_task *task, struct mm_device *devi
     sem_post(&test->entered);
     wait_for(&test->let);
     if (test->fails) {
-        mm_fail(&task->work.error, MM_INTERNAL, "the task failed as told");
+        mm_fail(&task->work.error, MM_INTERNAL, "simulated failure of the task");
         return MM_TASK_OVER;
     }
     return test->runs < test->slices ? MM_TASK_AGAIN : MM_TASK_OVER;

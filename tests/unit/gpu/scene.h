@@ -14,7 +14,7 @@ enum { FAKES_MAX = 3, LANES_MAX = 16, JOBS_MAX = 70, SLICES_MAX = 8 };
 enum {
     ALONE_N = 99,     /* needs the device alone, unless memory_bytes is set */
     FAILING_N = 98,   /* fails in `begin` */
-    NO_MEMORY_N = 97, /* finds no memory while others run, or if has_no_memory */
+    NO_MEMORY_N = 97, /* finds no memory while other jobs run, or if has_no_memory is set */
     SLOW_N = 96,      /* waits for the gate in `begin` */
     CUT_N = 95,       /* needs PIECES calls of begin and end */
     PIECES = 3
@@ -24,11 +24,11 @@ struct fake_device {
     struct mm_device device;
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    bool open_gate;                  /* if set, `end` returns at once */
-    unsigned open_lanes;             /* bits of lanes that end once although the gate is closed */
-    unsigned passes;                 /* calls of `end` that return although the gate is closed */
-    bool fail_measure;               /* `measure` fails */
-    bool fail_end;                   /* `end` reports a failure */
+    bool open_gate;      /* if set, `end` returns at once */
+    unsigned open_lanes; /* bit of each lane in which `end` returns once although the gate is closed */
+    unsigned passes;     /* calls of `end` that return although the gate is closed */
+    bool fail_measure;
+    bool fail_end;
     bool makes_late;                 /* jobs are past their deadline when they begin */
     bool has_no_memory;              /* NO_MEMORY_N finds no memory even alone */
     uint64_t kernel_ns;              /* kernel time of each job; 0 for 1 ns */
@@ -45,19 +45,19 @@ struct fake_device {
 
 extern const struct mm_backend fake_backend;
 extern const struct mm_backend
-    fake_async; /* reports when a lane has ended, and batches products by their tile */
+    fake_async; /* reports when a lane has ended, and batches products with equal tiles */
 extern const struct mm_backend fake_host; /* a backend of the host whose kernels take no time */
 
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
 void open_lane(struct fake_device *fake, unsigned lane);
 void let_pass(struct fake_device *fake,
-              unsigned jobs); /* while the gate is closed, lets `end` return for so many jobs */
+              unsigned jobs); /* while the gate is closed, lets `end` return for this many jobs */
 void wait_begun(struct fake_device *fake, unsigned begun);
 unsigned begun_by(struct fake_device *fake);
 
-/* The devices and the queue that open_scene makes. Members of 0 mean: one device with one lane, an open gate,
- * fake_backend, 8 jobs, and any waiting time. */
+/* The devices and the queue that open_scene makes. A member that is 0 means one device, one lane, an open
+ * gate, fake_backend, 8 jobs, or any waiting time. */
 struct setting {
     unsigned devices, lanes;
     bool closed; /* the gates are closed */
@@ -92,7 +92,7 @@ struct test_job {
     bool device_was_lost;       /* state of the device in the last cancelled call */
     unsigned begun[SLICES_MAX]; /* products that the first device had begun when each slice began */
     unsigned begun_at_end;      /* products that the first device had begun at the cancelled call */
-    unsigned beside;            /* most products that ran during a slice */
+    unsigned beside;            /* largest number of products that ran during a slice */
     bool fails;
     bool becomes_late; /* passes its deadline after a slice has begun */
 };

@@ -64,7 +64,7 @@ static void test_sizes(void **state) {
     }
 }
 
-/* The shape c of numpy.matmul(a, b). The flags mean np.swapaxes(x, -1, -2). */
+/* Expected shapes c of numpy.matmul(a, b). A transpose flag stands for np.swapaxes(x, -1, -2). */
 static const struct {
     const char *a, *b, *c; /* c is NULL if the shapes do not broadcast */
     bool transpose_a, transpose_b;
@@ -215,7 +215,7 @@ static void test_transpositions(void **state) {
     }
 }
 
-/* Adjacent stack dimensions are merged if one step serves both. */
+/* Adjacent stack dimensions are merged if each operand can step through both with one stride. */
 static void test_merging(void **state) {
     static const struct {
         const char *a, *b;

@@ -24,7 +24,7 @@ static void expect_operand(const struct mm_source *source, enum mm_dtype dtype, 
     assert_int_equal(((unsigned char *)memory)[bytes], 0xa5);
 }
 
-static void each_element_follows_from_its_place(void **state) {
+static void each_element_depends_only_on_its_position(void **state) {
     static const size_t shapes[][2] = {{4, 5}, {10, 3}, {2, 1}, {6, 100}, {0, 7}};
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (size_t index = 0; index < COUNT(shapes); index++)
@@ -37,4 +37,4 @@ static void each_element_follows_from_its_place(void **state) {
             }
 }
 
-RUN_TESTS(each_element_follows_from_its_place)
+RUN_TESTS(each_element_depends_only_on_its_position)

@@ -9,7 +9,7 @@
 
 enum { ELEMENT = sizeof(float), ROW = 25, VALUE = ROW * ELEMENT, SECOND = 1000000000 };
 
-/* Each test opens these. The teardown asserts that nothing is left, and closes both. */
+/* Each test opens the budget and the store. The teardown closes both and asserts that nothing is left. */
 static struct mm_budget budget;
 static struct mm_store *store;
 static uint64_t now_ns;
@@ -123,7 +123,7 @@ static void a_value_is_what_was_stored(void **state) {
     expect_totals(1, 2 * VALUE, 0, 0);
 }
 
-static void a_held_value_outlives_its_name(void **state) {
+static void value_in_use_outlives_its_name(void **state) {
     open_store(3 * VALUE, 3 * VALUE, 10, 0);
     assert_int_equal(put_as(0, "w", 1, 1, NULL, 0, NULL, NULL), MM_OK);
     struct mm_stored *first = hold(0, "w");
@@ -144,7 +144,7 @@ static void a_held_value_outlives_its_name(void **state) {
     expect_host(2 * VALUE);
 }
 
-static void full_is_full_to_the_byte(void **state) {
+static void limits_are_exact_to_the_byte(void **state) {
     struct mm_error error;
     open_store(2 * VALUE, 2 * VALUE, 10, 0);
     struct mm_store_slot slot = {.bytes = VALUE + 1};
@@ -164,7 +164,7 @@ static void full_is_full_to_the_byte(void **state) {
     expect_totals(1, VALUE, 0, 0);
 }
 
-static void the_count_is_limited(void **state) {
+static void value_count_is_limited(void **state) {
     struct mm_error error;
     open_counting(9 * VALUE, 8 * VALUE, 3, 2, 0);
     assert_int_equal(put("a", 1), MM_OK);
@@ -172,7 +172,7 @@ static void the_count_is_limited(void **state) {
     assert_int_equal(put_as(0, "c", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_non_null(strstr(error.detail, "half of --store-count"));
     assert_int_equal(error.needed_bytes, VALUE);
-    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of its own namespace */
+    assert_int_equal(error.free_bytes, 6 * VALUE); /* bytes of this namespace only */
     assert_int_equal(error.limit, 8 * VALUE);
     assert_int_equal(put("b", 2), MM_OK);
     assert_int_equal(put_as(1, "c", 1, 1, NULL, 0, NULL, NULL),
@@ -183,7 +183,7 @@ static void the_count_is_limited(void **state) {
 }
 
 /* Bytes of an upload count from its start, before the value is complete. */
-static void a_room_under_a_new_name_counts(void **state) {
+static void reserved_bytes_of_an_upload_count(void **state) {
     struct mm_error error;
     open_counting(9 * VALUE, 9 * VALUE, 3, 2, 0);
     const size_t arrived = 0;
@@ -251,7 +251,8 @@ static void namespaces_are_apart(void **state) {
     assert_int_equal(put_as(2, "v", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing about other namespaces */
 
-    /* A namespace that a reload drops is emptied. It accepts no values, even from uploads that have begun. */
+    /* A namespace that a reload drops is emptied. Such a namespace accepts no values, even from begun
+     * uploads. */
     struct mm_stored *held = hold(1, "w");
     mm_store_set_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));
@@ -299,7 +300,7 @@ static void only_the_expected_value_is_replaced(void **state) {
 }
 
 /* The upload should take 10 s. Half of it arrives one second late, then nothing more. */
-static void a_slow_upload_loses_its_room(void **state) {
+static void slow_upload_loses_its_reservation(void **state) {
     struct mm_stored *value;
     struct mm_reservation reservation = {.budget = &budget};
     struct mm_buffer memory = {0};
@@ -321,7 +322,7 @@ static void a_slow_upload_loses_its_room(void **state) {
     assert_true(slot.is_lost);
     expect_totals(1, VALUE, 0, 0);
 
-    /* There is room for one row, but not for two. */
+    /* The store has memory for one row, but not for two. */
     assert_int_equal(mm_reservation_acquire(&reservation, 2 * VALUE, &memory, NULL), MM_OK);
     struct mm_store_content content = {.shape = mm_shape_of_matrix(2, ROW),
                                        .data = memory.data,
@@ -385,7 +386,7 @@ static enum mm_status read_copy(struct mm_device_copy *copy, const struct mm_win
     return MM_OK;
 }
 
-static void a_device_alone_has_a_value(void **state) {
+static void value_only_in_device_memory(void **state) {
     static float elements[ROW] = {3, 1, 4};
     struct mm_device device = {.backend = &mm_cpu_backend, .index = 7};
     struct mm_device_copy copy = {
@@ -432,7 +433,7 @@ static void a_device_alone_has_a_value(void **state) {
 }
 
 RUN_TESTS_BETWEEN(NULL, close_store, names_are_checked, a_value_is_what_was_stored,
-                  a_held_value_outlives_its_name, full_is_full_to_the_byte, the_count_is_limited,
-                  a_room_under_a_new_name_counts, values_expire, namespaces_are_apart,
+                  value_in_use_outlives_its_name, limits_are_exact_to_the_byte, value_count_is_limited,
+                  reserved_bytes_of_an_upload_count, values_expire, namespaces_are_apart,
                   lists_are_sorted_and_have_pages, only_the_expected_value_is_replaced,
-                  a_slow_upload_loses_its_room, threads_share_a_name, a_device_alone_has_a_value)
+                  slow_upload_loses_its_reservation, threads_share_a_name, value_only_in_device_memory)

@@ -1,5 +1,5 @@
 /* Compares the models of the kernels' memory traffic with numbers derived by hand, and with a count over all
- * warps of small products. bench/counters.sh compares them with a GPU. */
+ * warps of small products. bench/counters.sh compares the models with a GPU. */
 #include "gpu/cuda/variants.h"
 #include "gpu/lab/traffic/kernels.h"
 #include "tests/unit/unit.h"
@@ -45,7 +45,7 @@ static void expect(const struct mm_traffic *traffic, const char *name,
 
 #define MI (UINT64_C(1) << 20) /* 1024², so 1024³/32 is 32·MI */
 
-/* The models ignore registers in local memory, and passes in which asynchronous copies arrive. */
+/* The models ignore spilled registers in local memory, and passes in which asynchronous copies arrive. */
 static bool is_left_out(const char *name, enum mm_traffic_figure figure) {
     if (strcmp(name, "spilling") == 0)
         return figure == MM_GLOBAL_LOAD_SECTORS || figure == MM_GLOBAL_STORE_SECTORS;
@@ -60,8 +60,8 @@ static const struct mm_variant *find_variant(enum mm_op op, const char *name) {
     return NULL;
 }
 
-/* Reads a row: the name, then for each figure the predicted and the counted number and their difference.
- * Returns whether the variant has a model. */
+/* Reads a row of a counter table: the name, then for each figure the predicted and the counted number and
+ * their difference. Returns whether the variant has a model. */
 static bool expect_counters(enum mm_op op, const struct mm_product *product, const char *row) {
     char name[32];
     unsigned tile = 0;
@@ -111,7 +111,7 @@ static void counters(void **state) {
     }
 }
 
-/* A product of 1024³. The columns are elements, sectors loaded and stored, passes of loads and stores, and
+/* A product of 1024³. The figures are elements, sectors loaded and stored, passes of loads and stores, and
  * passes for conflicts. For each k and 32 elements of C, `tiled` reads B in one pass and A in half a pass. */
 static void products_of_1024(void **state) {
     static const struct {
@@ -137,8 +137,8 @@ static void products_of_1024(void **state) {
     }
 }
 
-/* A transposition of 4096², which takes 4096²/32 = MI/2 warps, with elements of 4, 1 and 8 bytes. For bytes,
- * `vectorized` reads 2·16 words at a distance of about 17, with one conflict. */
+/* Transpositions of 4096² elements of 1 or 8 bytes by 4096²/32 = MI/2 warps. For bytes, `vectorized` reads
+ * words at a distance of about 17, with one conflict. */
 static void transpositions_of_4096(void **state) {
     const uint64_t all = 16 * MI;
     static const struct {

@@ -25,7 +25,6 @@ static float *element_of_c(size_t row, size_t col) {
     return sample.c + row * sample.product.c.ld + col;
 }
 
-/* Returns an element of the correct product. */
 static long double exact_element(size_t row, size_t col) {
     const struct mm_product *product = &sample.product;
     long double sum = 0.0L;
@@ -133,7 +132,7 @@ static long double plain_residual(size_t row, uint64_t seed, unsigned vector) {
     return fabsl(residual);
 }
 
-/* Returns the sum of a row's |A|, each multiplied by the norm of its row of B. */
+/* Returns the sum of |a|·‖b‖ over a row of A, where b is the row of B that the element a multiplies. */
 static double plain_magnitude(size_t row) {
     const struct mm_product *product = &sample.product;
     long double magnitude = 0.0L;
@@ -148,7 +147,7 @@ static double plain_magnitude(size_t row) {
     return (double)magnitude;
 }
 
-/* Returns the expected error of a row, without the rounding of float64. */
+/* Returns the expected bound of a row's residual, without the rounding of float64. */
 static double plain_bound(size_t row) {
     const double k = (double)sample.product.k;
     const double root = sqrt((double)sample.product.n);
@@ -156,7 +155,7 @@ static double plain_bound(size_t row) {
     return norm * (root < 9.0 ? root : 9.0);
 }
 
-/* The residual is a difference of two float64 sums of about √n times the magnitude. */
+/* The residual is the difference of two float64 sums. Both are about √n times the magnitude. */
 static void expect_plain(const struct mm_verification *verification) {
     const struct mm_product *product = &sample.product;
     const double k = (double)product->k;
@@ -191,7 +190,7 @@ static void clear_c(void) {
     memset(sample.c, 0, sizeof sample.c);
 }
 
-static void it_is_as_computed_plainly(void **state) {
+static void residual_matches_a_plain_computation(void **state) {
     static const size_t shapes[][3] = {{1, 1, 1},   {1, 70, 1},  {70, 1, 70},  {2, 3, 4},
                                        {33, 17, 5}, {8, 64, 61}, {70, 70, 70}, {1, 2, 70}};
     for (size_t index = 0; index < 32 * COUNT(shapes); index++) {
@@ -222,7 +221,8 @@ static void a_single_wrong_element_is_found(void **state) {
     }
 }
 
-/* All elements of a wide row have the largest allowed error. A smaller error in one element is found. */
+/* A wide row passes if all elements have the largest allowed error. It fails if a single element has three
+ * quarters of the sum of these errors. */
 static void a_wide_row_is_checked_by_its_sum(void **state) {
     enum { K = 10, WIDE = 512 };
     double sum = 0.0;
@@ -243,8 +243,8 @@ static void a_wide_row_is_checked_by_its_sum(void **state) {
     assert_true(verification.residual > 0.74 * sum && verification.bound < 0.65 * sum);
 }
 
-/* The errors cancel, so four random vectors miss them once in 16 times: in about 63 of 1000 checks, with a
- * standard deviation of 7.7. */
+/* The two errors cancel for half of all random vectors. So four vectors miss them in 1 of 16 checks, about 63
+ * of 1000, with a standard deviation of 7.7. */
 static void swapped_columns_are_mostly_found(void **state) {
     unsigned missed = 0;
     make(20, 20, 20, 0);
@@ -260,7 +260,7 @@ static void swapped_columns_are_mostly_found(void **state) {
     assert_in_range(missed, 25, 101);
 }
 
-static void without_depth_all_is_zero(void **state) {
+static void without_k_c_must_be_zero(void **state) {
     make(3, 0, 4, 0);
     sample.product.a.data = sample.product.b.data = NULL; /* empty matrices need no storage */
     const struct mm_verification verification = expect(7, MM_VERDICT_PASSED);
@@ -273,7 +273,7 @@ static void without_depth_all_is_zero(void **state) {
 }
 
 /* The operands are finite, but one element of C is not. */
-static void a_c_that_should_be_finite_fails(void **state) {
+static void infinite_elements_of_c_fail_the_check(void **state) {
     static const float wrong[] = {NAN, INFINITY, -INFINITY};
     for (size_t index = 0; index < 3; index++) {
         make(5, 6, 4, 0);
@@ -284,7 +284,7 @@ static void a_c_that_should_be_finite_fails(void **state) {
     }
 }
 
-static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
+static void rows_of_a_that_are_not_finite_are_skipped(void **state) {
     make(5, 6, 4, 0);
     sample.a[2 * 6 + 3] = NAN;
     sample.a[4 * 6] = -INFINITY;
@@ -295,8 +295,8 @@ static void rows_of_a_that_are_not_finite_are_left_out(void **state) {
     assert_int_equal(expect(7, MM_VERDICT_FAILED).row, 1);
 }
 
-/* 3e38·10 overflows float32 unless two such products cancel. A finite element here exceeds every bound. */
-static void what_float32_may_overflow_in_is_left_out(void **state) {
+/* 3e38·10 overflows, so the row is skipped if C is not finite. A finite C is wrong if nothing cancels. */
+static void rows_that_may_overflow_float32_are_skipped(void **state) {
     make(2, 2, 1, 0);
     sample.a[0] = 3e38F;
     sample.a[1] = -3e38F;
@@ -311,8 +311,8 @@ static void what_float32_may_overflow_in_is_left_out(void **state) {
     expect(7, MM_VERDICT_FAILED);
 }
 
-/* Products of the smallest numbers underflow. Each may lose half of the smallest number. */
-static void what_underflows_passes(void **state) {
+/* Products of the smallest numbers underflow. Each product may lose half of the smallest number. */
+static void underflowing_products_pass(void **state) {
     make(4, 5, 6, 0);
     for (size_t index = 0; index < NUMBERS; index++) {
         sample.a[index] *= 0x1p-74F;
@@ -352,7 +352,7 @@ static void scale(float factor) {
 }
 
 /* The sum of 160 squares has a standard deviation of a ninth of its mean, so the limits are wide. */
-static void the_error_of_the_whole_is_estimated(void **state) {
+static void relative_error_is_estimated(void **state) {
     for (unsigned layout = 0; layout < 32; layout++) {
         make(40, 30, 50, layout);
         const double exact = plain_error();
@@ -462,7 +462,7 @@ static double *doubles(void *elements) {
     return elements;
 }
 
-/* A float64 sum may have this error. A check in float64 alone would be too inaccurate for a large k·n. */
+/* An error slightly above the bound is found. A check in float64 alone would be too inaccurate for that. */
 static void float64s_are_checked_in_twice_the_precision(void **state) {
     static const size_t shape[] = {20, 40, 40};
     make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);
@@ -512,7 +512,7 @@ static void float64s_of_extreme_sizes_are_checked(void **state) {
     assert_int_equal(expect_typed(7, MM_VERDICT_PASSED).rows_checked, 6);
 }
 
-/* 300·300 exceeds float16, but not its sums in float32. C must be infinite there. */
+/* 300·300 is finite in float32 but exceeds float16, so this element of C must be infinite. */
 static void a_narrow_result_may_overflow(void **state) {
     static const size_t shape[] = {3, 1, 2};
     make_typed(MM_FLOAT16, MM_FLOAT16, shape, 0);
@@ -529,7 +529,7 @@ static void a_narrow_result_may_overflow(void **state) {
 }
 
 /* An error of one rounding to bfloat16 is allowed. An error of a tenth is not. */
-static void rounding_to_the_result_is_allowed_for(void **state) {
+static void rounding_to_the_result_type_is_allowed(void **state) {
     static const size_t shape[] = {5, 30, 1};
     make_typed(MM_BFLOAT16, MM_BFLOAT16, shape, 0);
     for (size_t row = 0; row < 5; row++) {
@@ -543,7 +543,7 @@ static void rounding_to_the_result_is_allowed_for(void **state) {
     }
 }
 
-/* For integers the residual is the number of wrong rows. All 32 vectors miss 2^31 once in 2^32 checks. */
+/* For integers the residual counts wrong rows. All vectors miss an error of 2^31 in one of 2^32 checks. */
 static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     static const enum mm_dtype dtypes[] = {MM_INT8, MM_UINT8, MM_BOOL, MM_INT32, MM_INT64};
     static const size_t shape[] = {20, 30, 10};
@@ -576,10 +576,11 @@ static void an_empty_product_passes(void **state) {
     assert_int_equal(mm_verification_verdict(&empty), MM_VERDICT_PASSED);
 }
 
-RUN_TESTS(it_is_as_computed_plainly, a_single_wrong_element_is_found, a_wide_row_is_checked_by_its_sum,
-          swapped_columns_are_mostly_found, without_depth_all_is_zero, a_c_that_should_be_finite_fails,
-          rows_of_a_that_are_not_finite_are_left_out, what_float32_may_overflow_in_is_left_out,
-          what_underflows_passes, the_error_of_the_whole_is_estimated, products_of_every_type_are_checked,
-          float64s_are_checked_in_twice_the_precision, float64s_of_extreme_sizes_are_checked,
-          a_narrow_result_may_overflow, rounding_to_the_result_is_allowed_for,
-          wrong_rows_of_whole_numbers_are_counted, each_check_has_other_vectors, an_empty_product_passes)
+RUN_TESTS(residual_matches_a_plain_computation, a_single_wrong_element_is_found,
+          a_wide_row_is_checked_by_its_sum, swapped_columns_are_mostly_found, without_k_c_must_be_zero,
+          infinite_elements_of_c_fail_the_check, rows_of_a_that_are_not_finite_are_skipped,
+          rows_that_may_overflow_float32_are_skipped, underflowing_products_pass, relative_error_is_estimated,
+          products_of_every_type_are_checked, float64s_are_checked_in_twice_the_precision,
+          float64s_of_extreme_sizes_are_checked, a_narrow_result_may_overflow,
+          rounding_to_the_result_type_is_allowed, wrong_rows_of_whole_numbers_are_counted,
+          each_check_has_other_vectors, an_empty_product_passes)

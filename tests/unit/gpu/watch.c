@@ -1,5 +1,5 @@
-/* Tests the watch, which finds devices that hang. Their waiting jobs move to other devices. Idle devices are
- * tested again. Each failure is reported once. */
+/* Tests the watch, which finds devices that hang. Jobs that wait for such a device move to other devices.
+ * Idle devices are tested again. Each failure is reported once. */
 #include "gpu/queue/watch.h"
 #include "gpu/queue/self_test.h"
 #include "gpu/queue/worker.h"
@@ -75,7 +75,7 @@ static void fail_device(unsigned index) {
     __atomic_store_n(&fakes[index].device.failed, 1, __ATOMIC_RELAXED);
 }
 
-static void who_hangs_is_given_up_once(void **state) {
+static void hung_device_is_reported_once(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, 0);
     expect_quiet(1);
     submit_product(&jobs[0], 2);
@@ -95,8 +95,8 @@ static void who_hangs_is_given_up_once(void **state) {
     job_wait(&jobs[0], MM_OK);
 }
 
-/* The time of each job counts, even if the job uses the memory of an earlier one. */
-static void who_goes_on_does_not_hang(void **state) {
+/* The time of each job counts from its own start, even if the job uses the memory of an earlier job. */
+static void device_with_ending_jobs_does_not_hang(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, 0);
     for (unsigned index = 0; index < 3; index++) {
         struct test_job *test = &jobs[index % 2]; /* uses the first job's memory again */
@@ -111,8 +111,8 @@ static void who_goes_on_does_not_hang(void **state) {
     }
 }
 
-/* Products on the host may take any time. So may products on a device without a time limit. */
-static void some_are_never_given_up(void **state) {
+/* Products may take any time on the host, and on a device without a time limit. */
+static void host_and_unlimited_devices_never_hang(void **state) {
     for (int is_host = 0; is_host < 2; is_host++) {
         const struct mm_backend *backend = is_host != 0 ? &fake_host : &fake_backend;
         watch_scene((struct setting){.closed = true, .backend = backend}, is_host != 0 ? 1 : 0, 0);
@@ -127,8 +127,8 @@ static void some_are_never_given_up(void **state) {
     }
 }
 
-/* The first of two devices hangs or fails. The other device gets its waiting jobs and all later ones. */
-static void who_waits_goes_to_the_other(void **state) {
+/* The first of two devices hangs or fails. Its waiting jobs and all later jobs move to the other device. */
+static void waiting_jobs_move_to_the_other_device(void **state) {
     for (int hangs = 0; hangs < 2; hangs++) {
         watch_scene((struct setting){.devices = 2, .closed = true}, hangs ? HANG : 0, 0);
         for (int index = 0; index < 6; index++) {
@@ -160,7 +160,7 @@ static void who_waits_goes_to_the_other(void **state) {
 }
 
 /* The task waits for its next slice while the device hangs in a product. */
-static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
+static void begun_task_fails_when_its_device_hangs(void **state) {
     struct test_job *task = &jobs[0];
     watch_scene((struct setting){.closed = true}, HANG, 0);
     submit_task(task, 2);
@@ -180,7 +180,7 @@ static void a_begun_task_does_not_wait_for_who_hangs(void **state) {
 }
 
 /* A job that is cancelled while it moves to the other device does not run there. */
-static void who_is_cancelled_on_the_way_does_not_run(void **state) {
+static void job_cancelled_while_moving_does_not_run(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (unsigned index = 0; index < 2; index++) {
         submit_product(&jobs[index], 2);
@@ -197,8 +197,8 @@ static void who_is_cancelled_on_the_way_does_not_run(void **state) {
     assert_int_equal(begun_by(&fakes[0]) + begun_by(&fakes[1]), 2);
 }
 
-/* The job fails, because the other device does not have its variant. */
-static void who_cannot_go_elsewhere_is_told(void **state) {
+/* The job fails, because the other device does not have the job's variant. */
+static void job_without_another_device_fails(void **state) {
     watch_scene((struct setting){.devices = 2, .closed = true}, 0, 0);
     for (int index = 0; index < 2; index++) {
         job_init(&jobs[index], "second", 2);
@@ -211,7 +211,7 @@ static void who_cannot_go_elsewhere_is_told(void **state) {
     job_wait(&jobs[1], MM_NOT_READY);
 }
 
-static void who_rests_is_proved(void **state) {
+static void idle_devices_are_self_tested(void **state) {
     const uint64_t opened_ns = mm_clock_ns();
     watch_scene((struct setting){.devices = 2}, 0, REST);
     expect_quiet(opened_ns + REST - 1); /* too early by 1 ns */
@@ -223,7 +223,7 @@ static void who_rests_is_proved(void **state) {
     expect_proofs(4, 0, 0, 0);
 }
 
-static void who_works_or_has_failed_is_left_alone(void **state) {
+static void busy_and_failed_devices_are_not_self_tested(void **state) {
     watch_scene((struct setting){.closed = true}, HANG, REST);
     submit_product(&jobs[0], 2);
     rest();
@@ -244,7 +244,7 @@ static void who_works_or_has_failed_is_left_alone(void **state) {
 
 /* A self-test without memory is repeated. A variant that does not run is reported, and the test is repeated.
  * A wrong result is reported, and the device counts as failed. */
-static void what_a_proof_found_is_told_once(void **state) {
+static void self_test_results_are_reported_once(void **state) {
     watch_scene((struct setting){0}, 0, REST);
     proves = MM_NO_DEVICE_MEMORY;
     rest();
@@ -265,7 +265,7 @@ static void what_a_proof_found_is_told_once(void **state) {
 }
 
 /* The device serves jobs between two variants of a self-test. */
-static void a_proof_waits_for_callers(void **state) {
+static void self_test_waits_for_jobs(void **state) {
     watch_scene((struct setting){.closed = true}, 0, REST);
     rest();
     while (mm_queue_look(queue).jobs > 0)
@@ -283,7 +283,7 @@ static void a_proof_waits_for_callers(void **state) {
 }
 
 /* After the whole process was paused, the watch must not conclude that a device hangs. */
-static void a_pause_is_no_hang(void **state) {
+static void pause_of_the_process_is_no_hang(void **state) {
     const uint64_t pause_ns = 2000000000;
     watch_scene((struct setting){.closed = true}, HANG, 0);
     submit_product(&jobs[0], 2);
@@ -296,8 +296,9 @@ static void a_pause_is_no_hang(void **state) {
     job_wait(&jobs[0], MM_OK);
 }
 
-RUN_TESTS_BETWEEN(NULL, close_watch, who_hangs_is_given_up_once, who_goes_on_does_not_hang,
-                  some_are_never_given_up, who_waits_goes_to_the_other,
-                  a_begun_task_does_not_wait_for_who_hangs, who_is_cancelled_on_the_way_does_not_run,
-                  who_cannot_go_elsewhere_is_told, who_rests_is_proved, who_works_or_has_failed_is_left_alone,
-                  a_proof_waits_for_callers, a_pause_is_no_hang, what_a_proof_found_is_told_once)
+RUN_TESTS_BETWEEN(NULL, close_watch, hung_device_is_reported_once, device_with_ending_jobs_does_not_hang,
+                  host_and_unlimited_devices_never_hang, waiting_jobs_move_to_the_other_device,
+                  begun_task_fails_when_its_device_hangs, job_cancelled_while_moving_does_not_run,
+                  job_without_another_device_fails, idle_devices_are_self_tested,
+                  busy_and_failed_devices_are_not_self_tested, self_test_waits_for_jobs,
+                  pause_of_the_process_is_no_hang, self_test_results_are_reported_once)

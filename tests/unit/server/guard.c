@@ -1,4 +1,4 @@
-/* Tests which request headers are accepted, and the errors of the others. */
+/* Tests which request headers are accepted, and the errors of rejected headers. */
 #include "server/http/guard.h"
 #include "tests/unit/unit.h"
 
@@ -41,7 +41,7 @@ static void expect(const char *version, const char *head, size_t bytes, const ch
         fail_msg("%s, '%s': %s, '%s'", version, head, mm_status_name(status), error.detail);
 }
 
-/* The request has `before`, one of `parts`, and `after` as headers. It must be rejected with an error that
+/* The request has the headers `before`, one of `parts`, and `after`. It must be rejected with an error that
  * contains `words`, or accepted if `words` is NULL. */
 static const struct {
     const char *before, *parts, *after, *words;
@@ -75,7 +75,7 @@ static const struct {
     {"Host:a\n", "X:a\rb|X:\x1f|X:\x7f", "\n", "the value of the header X has"},
 };
 
-static void heads_of_http_1_1(void **state) {
+static void request_heads_are_checked(void **state) {
     static const char *const versions[] = {"HTTP/1.1", "HTTP/1.2"};
     for (size_t index = 0; index < 2 * COUNT(heads); index++) {
         EACH(part, heads[index / 2].parts) {
@@ -107,7 +107,7 @@ static void hosts(void **state) {
 }
 
 /* The error shortens a long value. */
-static void long_texts_are_cut(void **state) {
+static void long_texts_are_shortened(void **state) {
     enum { BYTES = 60000 };
     struct mm_error error;
     char *head = malloc(BYTES + 2);
@@ -120,4 +120,4 @@ static void long_texts_are_cut(void **state) {
     free(head);
 }
 
-RUN_TESTS(heads_of_http_1_1, hosts, long_texts_are_cut)
+RUN_TESTS(request_heads_are_checked, hosts, long_texts_are_shortened)

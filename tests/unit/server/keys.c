@@ -53,13 +53,13 @@ static void check(const struct key_case *row, bool is_list) {
     error.detail[0] = '\0';
     const bool good = is_list ? mm_key_set_add_list(set, row->text, &error) == MM_OK : add(set, row->text);
     if (good != (row->words == NULL) || (!good && strncmp(error.detail, row->words, strlen(row->words)) != 0))
-        fail_msg("'%s': %s '%s'", row->text, good ? "was taken" : "was refused with", error.detail);
+        fail_msg("'%s': %s '%s'", row->text, good ? "was accepted" : "was refused with", error.detail);
     if (strstr(error.detail, "0123456789abcd") != NULL || strstr(error.detail, "short") != NULL)
         fail_msg("'%s': a key is shown: '%s'", row->text, error.detail);
     mm_key_set_close(set);
 }
 
-static void lines_and_lists_are_checked(void **state) {
+static void key_files_and_lists_are_checked(void **state) {
     static const struct key_case texts[] = {
         {KEY},
         {KEY "\n"},
@@ -104,7 +104,7 @@ static void lines_and_lists_are_checked(void **state) {
 }
 
 /* A key is compared as a whole, with no byte missing or added. */
-static void keys_are_found_whole(void **state) {
+static void only_whole_keys_match(void **state) {
     struct mm_key_set *set = mm_key_set_open();
     assert_true(add(set, repeated(MM_KEY_BYTES_MAX, "\n" KEY "\n" KEY "longer")));
     assert_true(has(set, KEY));
@@ -129,7 +129,7 @@ static void keys_are_found_whole(void **state) {
 }
 
 /* The largest set is accepted, and one more key is rejected. */
-static void most_keys(void **state) {
+static void largest_key_set_is_accepted(void **state) {
     char *text = malloc(32 * (MM_KEYS_MAX + 1));
     size_t length = 0;
     for (unsigned number = 0; number < MM_KEYS_MAX; number++)
@@ -213,7 +213,7 @@ static void write_names(unsigned first) {
 }
 
 /* The process counts requests of at most 4096 names. A reload that would add another name has no effect. */
-static void names_run_out(void **state) {
+static void count_of_names_is_limited(void **state) {
     const struct mm_options options = {.api_key_file = path};
     write_names(0);
     struct mm_keys *keys = open_keys(&options);
@@ -239,7 +239,7 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* Keys of one name share a namespace. A nameless key has its own. A dropped namespace never returns. */
+/* Keys of one name share a namespace. A nameless key has its own one. A dropped namespace never returns. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;
@@ -288,7 +288,7 @@ static void *ask(void *argument) {
 }
 
 /* If a thread used a set of keys after it is freed, a sanitizer would report it. */
-static void keys_change_while_they_are_asked(void **state) {
+static void keys_can_be_reloaded_during_checks(void **state) {
     const struct mm_options options = {.api_key_file = path};
     struct asking asking[THREADS];
     pthread_t threads[THREADS];
@@ -324,6 +324,6 @@ static int remove_file(void **state) {
     return unlink(path);
 }
 
-RUN_TESTS_BETWEEN(make_file, remove_file, lines_and_lists_are_checked, keys_are_found_whole, most_keys,
-                  files_are_regular_and_have_a_limit, names_run_out, namespaces_belong_to_names_or_keys,
-                  keys_change_while_they_are_asked)
+RUN_TESTS_BETWEEN(make_file, remove_file, key_files_and_lists_are_checked, only_whole_keys_match,
+                  largest_key_set_is_accepted, files_are_regular_and_have_a_limit, count_of_names_is_limited,
+                  namespaces_belong_to_names_or_keys, keys_can_be_reloaded_during_checks)

@@ -31,7 +31,7 @@ static const char *print(void) {
 static void expect_flag(const char *flag, const char *words) {
     const bool good = parse(flag);
     if (good != (words == NULL) || (!good && strstr(error.detail, words == NULL ? "" : words) == NULL))
-        fail_msg("%s: %s '%s'", flag, good ? "was taken" : "was refused with", error.detail);
+        fail_msg("%s: %s '%s'", flag, good ? "was accepted" : "was refused with", error.detail);
 }
 
 static void values_are_checked(void **state) {
@@ -161,7 +161,7 @@ static void secrets_are_not_shown(void **state) {
 }
 
 /* The printed options must be valid values. cpu-jobs must not be printed as 0. */
-static void what_is_printed_would_be_taken(void **state) {
+static void printed_options_are_valid(void **state) {
     char text[4096];
     assert_true(parse(NULL));
     strcpy(text, print());
@@ -175,7 +175,7 @@ static void what_is_printed_would_be_taken(void **state) {
         *value = '\0';
         snprintf(flag, sizeof flag, "--%s=%s", line, value + strlen(" = "));
         if (value[strlen(" = ")] != '\0' && !parse(flag))
-            fail_msg("printed, but not taken: %s", error.detail);
+            fail_msg("printed, but not accepted: %s", error.detail);
         values++;
     }
     assert_true(values > 20);
@@ -198,7 +198,7 @@ static void texts_have_a_limit(void **state) {
     }
 }
 
-static void a_flag_takes_no_word_behind_it(void **state) {
+static void flag_takes_no_following_word(void **state) {
     assert_true(parse_words("--no-benchmark", "--port=1"));
     assert_true(options.no_benchmark);
     assert_int_equal(options.port, 1);
@@ -222,4 +222,4 @@ static void a_flag_takes_no_word_behind_it(void **state) {
 }
 
 RUN_TESTS(values_are_checked, the_kernel_time_is_under_half_of_the_watchdog, secrets_are_not_shown,
-          what_is_printed_would_be_taken, texts_have_a_limit, a_flag_takes_no_word_behind_it)
+          printed_options_are_valid, texts_have_a_limit, flag_takes_no_following_word)

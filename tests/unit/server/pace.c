@@ -18,7 +18,7 @@ static struct mm_pace begin(size_t bytes) {
     return pace;
 }
 
-static void a_peer_that_stops_has_two_seconds(void **state) {
+static void stalled_client_has_two_seconds(void **state) {
     struct mm_pace looked_at_once = begin(7), looked_at_often = begin(7);
     assert_false(is_too_slow(&looked_at_once, 7, 2 * second_ns));
     assert_true(is_too_slow(&looked_at_once, 7, 2 * second_ns + 1));
@@ -27,7 +27,7 @@ static void a_peer_that_stops_has_two_seconds(void **state) {
     assert_true(is_too_slow(&looked_at_often, 7, 2 * second_ns + 1));
 }
 
-static void what_it_was_ahead_does_not_count(void **state) {
+static void earlier_speed_does_not_count(void **state) {
     struct mm_pace pace = begin(0);
     assert_false(is_too_slow(&pace, 1000000, second_ns));
     assert_false(is_too_slow(&pace, 1000000, 3 * second_ns));
@@ -35,7 +35,7 @@ static void what_it_was_ahead_does_not_count(void **state) {
 }
 
 /* At half the required rate, a client falls one second behind in two seconds. */
-static void a_slow_peer_recovers_by_what_it_lacks(void **state) {
+static void slow_client_can_catch_up(void **state) {
     struct mm_pace pace = begin(0);
     assert_false(is_too_slow(&pace, 2000, 4 * second_ns));
     assert_true(is_too_slow(&pace, 2499, 5 * second_ns));
@@ -45,7 +45,7 @@ static void a_slow_peer_recovers_by_what_it_lacks(void **state) {
     assert_true(is_too_slow(&pace, 1005000, 1007 * second_ns + 1));
 }
 
-static void it_begins_anew(void **state) {
+static void pace_can_begin_again(void **state) {
     struct mm_pace pace = begin(0);
     assert_true(is_too_slow(&pace, 10, 9 * second_ns));
     mm_pace_begin(&pace, 10, start_ns + 9 * second_ns);
@@ -54,7 +54,7 @@ static void it_begins_anew(void **state) {
 }
 
 /* Times and byte counts may decrease, because threads read them at different times. */
-static void looks_back_change_nothing(void **state) {
+static void decreasing_times_and_counts_are_ignored(void **state) {
     struct mm_pace pace = begin(100);
     mm_pace_look(&pace, 1000, byte_ns, start_ns);
     mm_pace_look(&pace, 1000, byte_ns, start_ns - 1);
@@ -63,8 +63,8 @@ static void looks_back_change_nothing(void **state) {
     assert_true(is_too_slow(&pace, 100, 2 * second_ns + 1));
 }
 
-/* The required rate is first 5 bytes per second, then 1e9, which is too fast for the client. */
-static void each_look_has_its_rate(void **state) {
+/* The client must first send 5 bytes per second, then 1e9, which is too fast for it. */
+static void required_rate_may_change(void **state) {
     struct mm_pace pace = begin(0);
     mm_pace_look(&pace, 10, 2e8, start_ns + 2 * second_ns);
     assert_int_equal((uint64_t)pace.ahead_ns, 2 * second_ns);
@@ -72,6 +72,5 @@ static void each_look_has_its_rate(void **state) {
     assert_int_equal((uint64_t)pace.ahead_ns, 1000);
 }
 
-RUN_TESTS(a_peer_that_stops_has_two_seconds, what_it_was_ahead_does_not_count,
-          a_slow_peer_recovers_by_what_it_lacks, it_begins_anew, looks_back_change_nothing,
-          each_look_has_its_rate)
+RUN_TESTS(stalled_client_has_two_seconds, earlier_speed_does_not_count, slow_client_can_catch_up,
+          pace_can_begin_again, decreasing_times_and_counts_are_ignored, required_rate_may_change)

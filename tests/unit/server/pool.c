@@ -14,7 +14,7 @@ enum { THREADS = 3, PARTS_MAX = 100 };
 struct held {
     struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
-    struct held *next; /* task to add when this one runs; NULL if none */
+    struct held *next; /* task to add when this task runs; NULL if none */
     sem_t begun, end;
 };
 
@@ -37,7 +37,7 @@ static void held_init(struct held *held, struct mm_pool *pool, struct held *next
     sem_init(&held->end, 0, 0);
 }
 
-/* Each task adds the next one, then waits. They all run at once only if each has its own thread. */
+/* Each task adds the next task, then waits. All tasks run at once only if each has its own thread. */
 static void all_threads_work_at_once(void **state) {
     struct held held[THREADS];
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -51,7 +51,7 @@ static void all_threads_work_at_once(void **state) {
     mm_pool_stop(pool);
 }
 
-static void few_threads_are_a_pool_and_none_is_not(void **state) {
+static void pool_needs_at_least_one_thread(void **state) {
     threads_left = 1;
     struct mm_pool *pool = mm_pool_start(THREADS);
     assert_non_null(pool);
@@ -100,7 +100,7 @@ static unsigned count_threads(unsigned count) {
 static void do_nothing(struct mm_pool_task *work) {
 }
 
-/* Once all threads are idle, each of them and the caller runs one part. */
+/* When all threads are idle, each of them and the caller runs one part. */
 static void idle_threads_help(void **state) {
     struct mm_pool_task other = {.run = do_nothing};
     struct mm_pool *pool = mm_pool_start(THREADS);
@@ -116,7 +116,7 @@ static void idle_threads_help(void **state) {
 }
 
 /* The pool's only thread is busy with another task, so the caller must run all parts itself. */
-static void help_that_does_not_come_is_not_waited_for(void **state) {
+static void caller_does_not_wait_for_busy_threads(void **state) {
     enum { TIMES = 100 };
     static struct held held[TIMES];
     struct mm_pool *pool = mm_pool_start(1);
@@ -161,13 +161,13 @@ static void add_work_or_wait_for_it(void *data, unsigned index) {
         return;
     }
     for (int tries = 0; tries < 20 && !__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE); tries++)
-        pause_a_little(); /* the thread need not help */
+        pause_a_little(); /* the thread may start too late to help */
     while (__atomic_load_n(&patience->has_help, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&patience->is_done, __ATOMIC_ACQUIRE))
         pause_a_little();
 }
 
-static void who_helps_leaves_for_other_work(void **state) {
+static void helping_thread_leaves_for_other_work(void **state) {
     struct patience patience = {.has_help = false};
     for (int tries = 0; tries < 1000 && !patience.has_help; tries++) {
         struct mm_pool *pool = mm_pool_start(1);
@@ -204,8 +204,8 @@ static void share_again(struct mm_pool_task *work) {
     __atomic_add_fetch(&sharing->runs, 1, __ATOMIC_RELEASE);
 }
 
-/* Tasks divide work among threads while others wait. Each task and each part runs once. */
-static void the_pool_itself_shares(void **state) {
+/* Tasks divide work among threads while other tasks wait. Each task and each part runs once. */
+static void tasks_of_the_pool_can_share_work(void **state) {
     enum { MANY = 2000 };
     static const unsigned counts[] = {0, 1, 2, 3, 17, PARTS_MAX};
     static struct sharing shared[MANY];
@@ -228,5 +228,6 @@ static void the_pool_itself_shares(void **state) {
     }
 }
 
-RUN_TESTS(all_threads_work_at_once, few_threads_are_a_pool_and_none_is_not, idle_threads_help,
-          help_that_does_not_come_is_not_waited_for, who_helps_leaves_for_other_work, the_pool_itself_shares)
+RUN_TESTS(all_threads_work_at_once, pool_needs_at_least_one_thread, idle_threads_help,
+          caller_does_not_wait_for_busy_threads, helping_thread_leaves_for_other_work,
+          tasks_of_the_pool_can_share_work)

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Opens a connection over loopback, and returns its client's and its server's end. */
+/* Opens a connection over loopback, and returns both ends. */
 static void connect_both(int *client, int *accepted) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof address;
@@ -32,7 +32,7 @@ static uint64_t received_bytes(int fd) {
     return info.tcpi_bytes_received;
 }
 
-/* The client has sent the next request, but the server has not read it. The connection is not idle then. */
+/* The client has sent the next request, but the server has not read it, so the connection is not idle. */
 static void unread_request(void **state) {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
     static int session;

@@ -1,6 +1,6 @@
-/* The epilogue of fp32_tensor's product kernel. It undoes the scale of a tile's sums, stores them in C, and
- * applies the guard (guard.h). Warps with uncertified sums, or with a cost that must be added up, run the
- * slow epilogue after the fast epilogue. */
+/* The epilogue of fp32_tensor's product kernel undoes the scale of a tile's sums, stores them in C, and
+ * applies the guard (guard.h). After the fast epilogue, a warp runs the slow epilogue if some of its sums are
+ * not certified, or if the guard must count its loss of accuracy. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -13,21 +13,21 @@ constexpr unsigned ROWS = MM_FP32_ROWS;
 constexpr unsigned COLS = MM_FP32_COLS;
 constexpr unsigned SUMS = MM_FP32_SUMS;
 
-/* Warps 1 to 3 of the producer prepare `line`s for the epilogue. */
+/* Warps 1 to 3 of the producer warpgroup prepare each `line` for the epilogue. */
 constexpr unsigned PREPARING_FIRST = 32;
 constexpr unsigned PREPARING_THREADS = MM_WARPGROUP - PREPARING_FIRST;
 constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
 
 using line = mm_fp32_line;
 
-/* The largest values of a tile's columns, unscaled and rounded up. */
+/* The largest values of `largest` and of `lost` in a tile's columns, unscaled and rounded up. */
 struct column_peaks {
     float largest;
     float lost;
 };
 
-/* Returns x·2^exponent, or the smallest normal float if that is larger, because a subnormal result could be
- * rounded down. Returns 0 if x is 0. x is not negative. */
+/* Returns x·2^exponent, but at least the smallest normal float, because a subnormal result could be rounded
+ * down. If x is 0, returns 0. x must not be negative. */
 __device__ __forceinline__ float unscaled_up(float x, int exponent) {
     return x == 0.0f ? 0.0f : fmaxf(mm_fp32_unscaled(x, exponent), 0x1p-126f);
 }
@@ -69,8 +69,9 @@ __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], c
 }
 
 /* The slow epilogue, which a whole warp runs. The mask `fours` chooses groups of four sums. The function
- * stores these sums again, records uncertified sums, and adds up the cost of float16's range if `adds`. It
- * reads the sums from memory, because registers have no run-time index. */
+ * stores these sums in C again, and records uncertified sums. If `adds`, the function also adds up what
+ * float16's limited range costs. The sums are read from memory, because a run-time index cannot select a
+ * register. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;
@@ -112,7 +113,7 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* The addresses of the thread's first elements in its two rows of C, and how many columns of C follow. */
+/* In each of the thread's two rows of C: the address of its first element, and the columns from there on. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -176,7 +177,7 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
 }
 
-/* Whether the accuracy that float16's range costs the thread's elements of C is negligible (guard.h). */
+/* Whether float16's range costs the thread's elements of C so little accuracy that the guard ignores it. */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
     constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */
@@ -194,8 +195,7 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
     return least * plan.range_share * RATIO <= largest;
 }
 
-/* `lines` has the tile's rows, then its columns. `peaks` has one element for each warp that prepares
- * lines. */
+/* `lines` has the rows of the tile, then its columns. Each warp that prepares lines stores one of `peaks`. */
 __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *lines,
                                          const column_peaks *peaks, unsigned slot, const mm_tile &tile,
                                          const float (&sums)[SUMS]) {

@@ -5,12 +5,12 @@
  * float16, x = high + low. The tensor cores add up three of the four products of halves, because low·low is
  * below float32's precision. Three properties of the hardware reduce the accuracy:
  * 1. The tensor cores truncate addends to multiples of 2^-25 of the largest addend, and the sum to 24 bits.
- * So after each 64 of k the kernel adds the tensor cores' sum to a float32 sum in registers, with rounding.
- * After 8192 of k it starts another sum.
+ * So after each 64 elements of k the kernel adds the tensor cores' sum to a float32 sum in registers, with
+ * rounding. After 8192 elements of k it starts another float32 sum.
  * 2. The smallest positive float16 is 2^-24. So elements below 2^-17 of the largest element in their row or
  * column lose bits of the low half.
- * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So its product may truncate all
- * other products of the instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
+ * 3. The tensor cores treat a subnormal float16 as if its exponent were -14. So a tiny product of this
+ * float16 may truncate the other products of the instruction (P. Xie and others, MMA-Sim, arXiv 2511.10909).
  *
  * Properties 2 and 3 are the cost of float16's limited range. guard.h bounds this cost for each element of C.
  * Elements whose error may exceed float32's bound are recomputed in plain float32. The variant `simt`
@@ -18,11 +18,11 @@
  * 2^-23 of C's norm, or if an operand has Inf or NaN.
  *
  * Cost: a copy of both operands in device memory, padded to tiles, and a pass that makes the copy (split.cu).
- * The copy of a stored operand is kept from its second product on. A block of the product kernel (product.cu)
- * has 384 threads of up to 240 registers and 211 KiB of shared memory.
+ * From a stored operand's second product on, its copy is kept. A block of the product kernel (product.cu) has
+ * 384 threads of up to 240 registers and 211 KiB of shared memory.
  *
  * Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the
- * FP32 theoretical peak performance" (2022), which also adds up outside the tensor cores. */
+ * FP32 theoretical peak performance" (2022). The authors also add up sums outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/finish.h"
@@ -46,14 +46,14 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* Recomputing one element in 256 is cheaper than computing the whole product with simt. */
+/* The most elements to recompute. Recomputing one in 256 is cheaper than the whole product with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;
     return (unsigned)(many < LEAST ? LEAST : many > MOST ? MOST : many);
 }
 
-/* The time of the fix-up in steps of the product kernel, measured on an H100. */
+/* The time of the fix-up, in steps of 64 elements of k in the product kernel. Measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
@@ -144,7 +144,7 @@ struct kept {
 };
 
 static struct kept kept_of(const struct mm_fp32_operand *operand) {
-    struct offsets offsets = {.is_good = true}; /* stays true, because the larger workspace fits */
+    struct offsets offsets = {.is_good = true}; /* stays true, because even the workspace fits in a size_t */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
     kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
     kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
@@ -193,8 +193,8 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
-/* If a stored operand has memory for its halves, uses this memory instead of the workspace. The key contains
- * lines and k, because a whole stack and one of its products begin at the same address. */
+/* Uses the memory that a stored operand has for its halves, if any, instead of the workspace. The memory's
+ * key contains lines and k, because a whole stack and one of its products begin at the same address. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -254,7 +254,7 @@ static struct mm_layout product_layout(void) {
 
 static struct mm_layout scan_layout(void) {
     struct mm_layout layout = layout_of(mm_fp32_scan_kernel, MM_FP32_SPLIT_THREADS, 0);
-    layout.follows = false; /* this kernel is the first */
+    layout.follows = false; /* no kernel of this product precedes it */
     return layout;
 }
 
@@ -271,7 +271,7 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
-/* Enqueues a kernel that scans or splits operands, for operands that are not split yet. */
+/* Enqueues a kernel that scans or splits the operands that no earlier job has split. */
 static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
                                 unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -294,9 +294,9 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair kernel may start before the product kernel ends. That saves a microsecond. But after a
- * large product all repair blocks would run on the few multiprocessors that are free first. Repairing 170
- * elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
+/* Whether the repair kernel may start before the product kernel ends. Starting early saves a microsecond. But
+ * in a large product all repair blocks would run on the few multiprocessors that become free first. Repairing
+ * 170 elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
@@ -308,7 +308,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
-    /* If both operands were split earlier, a memset comes before the product, not a kernel. */
+    /* If an earlier job split both operands, the stream has a memset before the product, and no kernel. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(

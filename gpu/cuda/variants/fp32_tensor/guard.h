@@ -1,28 +1,28 @@
 /* The guard of fp32_tensor: how an element is scaled and split into two float16, what splitting loses, and
  * when an element of C is certified as accurate enough. Kernels, host and tests share these functions.
  *
- * Definitions. A line is a row of op(A) or a column of op(B). A line is scaled so that its largest magnitude
- * lies in [2^14, 2^15); amax and bmax are the largest magnitudes of a row and a column. In these scaled
- * units, R is the right sum and P = |op(A)|·|op(B)|. Let u = 2^-24. A step adds up t = min(k, 64) products
- * with w = ceil(t/16) instructions for high·high, and with 2w instructions for the small products low·high
- * and high·low. There are s = ceil(k/64) steps. A faint element is smaller than 2^-2. C differs from R by at
- * most the sum of these terms:
+ * Definitions. A line is a row of op(A) or a column of op(B). Scaling moves a line's largest magnitude into
+ * [2^14, 2^15). amax is the largest scaled magnitude of a row, and bmax of a column. R is the exact scaled
+ * element of C, and P is the same element of |op(A)|·|op(B)|. Let u = 2^-24. A step adds up t = min(k, 64)
+ * products with w = ceil(t/16) instructions for high·high, and with 2w instructions for the small products
+ * low·high and high·low. There are s = ceil(k/64) steps. A faint element is smaller than 2^-2. C differs from
+ * R by at most the sum of these terms:
  *
  * 1. 8u·P for splitting. Splitting x loses d = x - high - low, and |d| <= 2^-23·|x| = 2u·|x| unless x is
- * faint. Both operands together lose 4u·P. The missing low·low is 2^-22·P = 4u·P.
- * 2. bmax·Da + amax·Db for splitting faint elements. Da is the sum of their |d| over the row, and Db over the
- * column.
- * 3. (t/2 + 2.5w)·u·P for high·high. An instruction cuts each product and the previous sum by at most 2^-25
- * of the largest of them, u/2·P, and the new sum by 2u·P.
- * 4. 2^-10·(t + 5w)·u·P for the small products. There are twice as many as in term 3, and they are at most
- * 2^-10 of P.
+ * faint. Both operands together lose 4u·P. Leaving out low·low costs 2^-22·P = 4u·P.
+ * 2. bmax·Da + amax·Db for splitting faint elements. Da is the sum of |d| over the faint elements of the row,
+ * and Db over those of the column.
+ * 3. (t/2 + 2.5w)·u·P for high·high. An instruction truncates each product and the previous sum by at most
+ * 2^-25 of the largest addend, which is u/2·P. The new sum is truncated by at most 2u·P.
+ * 4. 2^-10·(t + 5w)·u·P for the small products. There are twice as many small products as products in term 3,
+ * and their sum is at most 2^-10·P.
  * 5. 2^-8·u·P for subnormal halves of elements that are not faint. wgmma treats a subnormal half as if its
- * exponent were -14. Its product with a half of exponent e then has exponent e - 14, however small it is. If
- * e - 14 is the largest exponent of the instruction, each of the 16 other addends is cut by at most
- * 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal here. It is used in one
- * instruction, with a high half of at least 2^e as its partner; term 6 counts subnormal partners. So x costs
- * at most 2^-35 of its partner, which is 2^-33 of their product, or 2^-9·u. Both operands together cost twice
- * as much.
+ * exponent were -14. A product of this half and a half of exponent e then has exponent e - 14, however small
+ * the product is. If e - 14 is the largest exponent of the instruction, each of the 16 other addends is
+ * truncated by at most 2^(e-14-25), and all together by 2^-35·2^e. Only the low half of x can be subnormal
+ * here. One instruction uses this half, with a high half of at least 2^e as its partner. Term 6 counts
+ * subnormal partners. So x costs at most 2^-35 of its partner. Because |x| is at least 2^-2, this is at most
+ * 2^-33 = 2^-9·u of the product of both elements. Both operands together cost twice as much.
  * 6. bmax·Da + amax·Db for subnormal halves of faint elements, if Da and Db also count 2^-35 for each of
  * these elements. A subnormal low half costs as much as in term 5. If the high half is subnormal, the low
  * half is 0. The high half is used in two instructions, but in one of them its partner is a low half, at most
@@ -56,7 +56,7 @@
 /* Elements of k in a step. After each step the kernel adds the tensor cores' sum to a sum in registers. */
 enum { MM_FP32_STEP = 64 };
 
-/* The unit of a line's loss, which is the sum of what splitting its scaled elements loses. */
+/* The unit of a line's loss. The loss is the sum of |y - high - low| over the line's scaled elements y. */
 #define MM_FP32_LOST_UNIT 0x1p-40f
 
 /* The smallest and largest exponents of normal floats. */
@@ -116,7 +116,6 @@ MM_FP32_FUNCTION float mm_fp32_multiply_up(float x, float y) {
 #endif
 }
 
-/* Returns x·y + z, rounded up. */
 MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 #ifdef __CUDA_ARCH__
     return __fmaf_ru(x, y, z);
@@ -143,7 +142,7 @@ MM_FP32_FUNCTION unsigned mm_fp32_magnitude(float x) {
     return bits & 0x7fffffffu;
 }
 
-/* Returns the exponent of a line's scale, from the bits of the line's largest magnitude. That magnitude
+/* Returns the exponent of a line's scale. `max_bits` has the bits of the line's largest magnitude, which
  * divided by 2^exponent lies in [2^14, 2^15). The exponent is -163 to 113, and 0 for a line of zeros. */
 MM_FP32_FUNCTION int mm_fp32_exponent(unsigned max_bits) {
     if (max_bits == 0)
@@ -187,7 +186,7 @@ MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *
     return fabsf(rest - mm_fp32_from_half(*low));
 }
 
-/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of them. */
+/* Scaled elements below this magnitude are faint: splitting may lose more than 2^-23 of an element. */
 #define MM_FP32_FAINT 0x1p-2f
 
 /* Whether x is faint, so the guard must count what x loses. y is the scaled x. */
@@ -200,33 +199,33 @@ MM_FP32_FUNCTION bool mm_fp32_is_subnormal(mm_fp32_half x) {
     return size > 0.0f && size < 0x1p-14f;
 }
 
-/* The most that a subnormal half may cost: 2^-35, in MM_FP32_LOST_UNIT. */
+/* The largest cost of a subnormal half, in MM_FP32_LOST_UNIT (2^-35). */
 #define MM_FP32_SUBNORMAL_LOST 32u
 
-/* Returns the loss that the guard counts for x, in MM_FP32_LOST_UNIT; 0 unless x is faint. */
+/* Returns the loss that the guard counts for x, in MM_FP32_LOST_UNIT. Returns 0 if x is not faint. */
 MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
     const float y = mm_fp32_scaled(x, scale);
     mm_fp32_half high;
     mm_fp32_half low;
     const float lost = mm_fp32_split(y, &high, &low) / MM_FP32_LOST_UNIT;
     const bool is_coarse = mm_fp32_is_subnormal(high) || mm_fp32_is_subnormal(low);
-    /* If scaling makes x 0, less than a unit is lost. */
+    /* If scaling rounds x to 0, less than one unit is lost. */
     const unsigned units = y == 0.0f ? 1 : (unsigned)ceilf(lost) + (is_coarse ? MM_FP32_SUBNORMAL_LOST : 0);
     return mm_fp32_is_faint(x, y) ? units : 0;
 }
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* A scaled row of op(A) or column of op(B). `lost` and `largest` include the factor of mm_fp32_line_of. */
+/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies `lost` and `largest` by a factor. */
 struct mm_fp32_line {
     float lost;    /* sum of what splitting the elements loses */
     float largest; /* largest magnitude of the elements */
     int exponent;  /* exponent of the scale */
 } __attribute__((aligned(16)));
 
-/* Converts the bits of a line's largest magnitude, and its loss in MM_FP32_LOST_UNIT. Rounds both up, so the
- * guard errs on the safe side. `factor` is mm_fp32_threshold for rows of op(A), and 1 for columns of
- * op(B). */
+/* Returns a line from its loss in MM_FP32_LOST_UNIT and the bits of its largest magnitude. Rounds both values
+ * up, so the guard errs on the safe side. `factor` must be mm_fp32_threshold for rows of op(A), and 1 for
+ * columns of op(B). */
 MM_FP32_FUNCTION struct mm_fp32_line mm_fp32_line_of(unsigned max_bits, unsigned long long lost,
                                                      float factor) {
     struct mm_fp32_line line;
@@ -244,8 +243,8 @@ MM_FP32_FUNCTION float mm_fp32_least(struct mm_fp32_line row, struct mm_fp32_lin
     return mm_fp32_fma_up(row.lost, col.largest, mm_fp32_multiply_up(row.largest, col.lost));
 }
 
-/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements (top of this file). k is not
- * 0. */
+/* Returns the factor of bmax·Da + amax·Db in the bound for certified elements (top of this file). k must not
+ * be 0. */
 MM_FP32_FUNCTION float mm_fp32_threshold(unsigned k) {
     const double unit = 0x1p-24;
     const unsigned step = MM_FP32_STEP;

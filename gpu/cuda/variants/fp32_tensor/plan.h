@@ -12,9 +12,8 @@
 __BEGIN_DECLS
 
 /* A block computes a tile of C, ROWS×COLS. A line is a row of op(A) or a column of op(B). A split operand is
- * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. A slab has 128
- * bytes of each line: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r, which has
- * 16 bytes, at position i ^ r % 8. */
+ * stored as tiles of ROWS or COLS lines, and a tile as slabs of 32 elements of each line. In a slab each line
+ * has 128 bytes: 32 high halves, then 32 low halves. Wgmma's swizzle puts chunk i of line r at i ^ r % 8. */
 enum {
     MM_FP32_ROWS = MM_CONSUMERS * MM_CONSUMER_ROWS,
     MM_FP32_COLS = 192,
@@ -29,10 +28,10 @@ enum {
 };
 
 /* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
- * stores partial sums at most once, because only its cluster's first shared tile can begin past step 0. */
+ * stores partial sums at most once, because its cluster begins only its first shared tile after step 0. */
 struct mm_fp32_partial {
     float *sums;
-    unsigned *ready; /* for each consumer: 1 after its sums are stored; the caller zeroes it */
+    unsigned *ready; /* for each consumer warpgroup: 1 if its sums are stored; the caller zeroes it */
 };
 
 /* Flags and counts that the kernels set and the caller zeroes. */
@@ -55,7 +54,7 @@ struct mm_fp32_operand {
     const float *from;
     size_t ld;
     unsigned lines;
-    unsigned padded; /* lines in whole tiles; the added lines are zeros */
+    unsigned padded; /* `lines` rounded up to whole tiles; the added lines are zeros */
     unsigned k;
     unsigned steps;
     unsigned tile_lines;      /* lines of a tile: MM_FP32_ROWS or MM_FP32_COLS */
@@ -92,7 +91,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;
     float range_share;
-    bool is_of_stack; /* the reported path also covers the stack's earlier products */
+    bool is_of_stack; /* if set, the reported path also covers the stack's earlier products */
 };
 
 #ifdef __CUDACC__
@@ -112,7 +111,6 @@ __device__ __forceinline__ size_t mm_fp32_chunk_offset(unsigned tile_lines, unsi
 }
 #endif
 
-/* Threads in a block of each kernel. */
 enum { MM_FP32_SPLIT_THREADS = 256, MM_FP32_PRODUCT_THREADS = 384, MM_FP32_REPAIR_THREADS = 256 };
 
 /* Finds the largest magnitude of each line, and splits lines that are contiguous in memory. Arguments: two

@@ -28,7 +28,7 @@ constexpr unsigned ALIGNMENT = 1024; /* bytes; wgmma needs this alignment of sta
 
 using wgmma = mm_wgmma_float16::instruction<COLS, false, false>;
 
-/* Static shared memory. Its addresses are compile-time constants, unlike the stages' addresses. */
+/* Static shared memory has compile-time addresses, unlike the stages. */
 struct static_shared {
     line lines[2][ROWS + COLS]; /* data of two tiles: rows, then columns */
     mm_ring<STAGES> ring;
@@ -40,7 +40,7 @@ struct static_shared {
 
 struct shared {
     static_shared &own;
-    unsigned char *stages; /* STAGE_BYTES for each stage: A's slab, then B's slab */
+    unsigned char *stages; /* for each stage: A's slab, then B's slab */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
@@ -82,8 +82,8 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         for (unsigned slab = 2 * next.begin; slab < 2 * next.end; slab++, a += A_BYTES, b += B_BYTES) {
             const unsigned stage = mm_wait_empty(shared.own.ring, at);
             unsigned char *to = shared.stages + stage * STAGE_BYTES;
-            /* STAGE_BYTES includes the half of B that the other block multicasts. That half may arrive early,
-             * because the phase cannot end before this thread arrives. */
+            /* STAGE_BYTES includes the half of B that the other block multicasts. That half may arrive before
+             * this call, because the phase ends only after this thread has arrived. */
             mm_mbarrier_arrive_expect(&shared.own.ring.full[stage], STAGE_BYTES);
             mm_tma_load_bulk(to, a, A_BYTES, &shared.own.ring.full[stage]);
             mm_tma_load_bulk_multicast(to + A_BYTES + my_rank() * B_HALF_BYTES, b, B_HALF_BYTES,
@@ -92,7 +92,7 @@ __device__ void produce(const mm_fp32_plan &plan, const shared &shared, mm_tile_
     }
 }
 
-/* Returns a row or column for the epilogue. Outside C it counts as zeros, so its sums are certified. */
+/* Returns a line for the epilogue. A line outside C counts as zeros, so its sums are certified. */
 __device__ __forceinline__ line line_at(const unsigned *most, const unsigned long long *lost, unsigned index,
                                         size_t count, float factor) {
     return index < count ? mm_fp32_line_of(most[index], lost[index], factor) : mm_fp32_line_of(0, 0, factor);
@@ -103,7 +103,7 @@ __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
-/* Prepares what the epilogue needs of each tile's rows and columns, in warps 1 to 3 of the producer. */
+/* Prepares each tile's rows and columns for the epilogue. Warps 1 to 3 of the producer run this. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
     for (mm_work_tile next; mm_next_work_tile(plan.schedule, scheduler, next);) {
@@ -146,7 +146,7 @@ __device__ __forceinline__ void multiply(float (&d)[SUMS], const shared &shared,
                            mm_wgmma_descriptor<false>(slabs[1] + row)};
     const uint64_t b[2] = {mm_wgmma_descriptor<false>(slabs[0] + A_BYTES),
                            mm_wgmma_descriptor<false>(slabs[1] + A_BYTES)};
-    mm_wgmma_fence(); /* the previous step's code has read d */
+    mm_wgmma_fence(); /* orders the previous step's reads of d before wgmma */
     wgmma::begin(d, a[0] + LOW, b[0] + HIGH);
     wgmma::add(d, a[0] + HIGH, b[0] + LOW);
 #pragma unroll
@@ -214,7 +214,7 @@ __device__ __forceinline__ void publish(const mm_fp32_partial &partial, unsigned
             : "memory");
 }
 
-/* Adds another block's partial sums, after one thread has waited until they are stored. */
+/* Waits until another block has stored its partial sums, and adds them to `sums`. */
 __device__ __forceinline__ void add_partial(const mm_fp32_partial &partial, unsigned slot,
                                             float (&sums)[SUMS]) {
     if (mm_my_thread() == 0) {
@@ -252,7 +252,7 @@ __device__ void consume(const mm_fp32_plan &plan, const shared &shared, mm_tile_
         mm_mbarrier_wait(&shared.own.lines_full[set], tiles_done / 2 % 2);
         epilogue(plan, shared.own.lines[set], shared.own.peaks[set], slot, tile_of(plan, next.cluster_tile),
                  sums);
-        mm_consumer_sync(); /* all threads have read the lines */
+        mm_consumer_sync(); /* wait until all threads have read the lines */
         if (mm_my_thread() == 0)
             mm_mbarrier_arrive(&shared.own.lines_empty[set]);
         tiles_done++;
@@ -272,14 +272,14 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         }
         mm_mbarrier_init_fence();
         if (my_rank() == 0)
-            shared.own.cluster = next_cluster(plan); /* needs no wait, because no other kernel uses tickets */
+            shared.own.cluster = next_cluster(plan); /* needs no wait: only this kernel uses tickets */
     }
     __syncwarp(); /* mm_cluster_sync needs whole warps */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
-    mm_cluster_sync(); /* both blocks' mbarriers and the cluster's number are set */
+    mm_cluster_sync(); /* the mbarriers of both blocks and the cluster's number must be set */
     if (mm_fp32_is_unsplit(plan))
-        return; /* in this case all blocks return */
+        return; /* all blocks return here, so none waits for another */
     const mm_tile_scheduler scheduler = mm_scheduler_of(mm_cluster_load(&shared.own.cluster, 0));
     if (threadIdx.x < MM_WARPGROUP) {
         mm_release_registers<PRODUCER_REGISTERS>();
@@ -292,7 +292,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         mm_acquire_registers<PRODUCER_REGISTERS>();
         consume(plan, shared, scheduler);
     }
-    mm_cluster_sync(); /* the other block may still write to this block's shared memory */
+    mm_cluster_sync(); /* wait, because the other block may still write to this block's shared memory */
 }
 
 } // namespace

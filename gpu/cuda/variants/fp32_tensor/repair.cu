@@ -1,5 +1,5 @@
-/* The last pass of fp32_tensor. It recomputes the elements of C that the guard did not certify, in plain
- * float32, and reports how C was computed. A block recomputes one element at a time. If there are too many
+/* The last pass of fp32_tensor recomputes the elements of C that the guard did not certify, in plain float32.
+ * The pass also reports how C was computed. A block recomputes one element at a time. If there are too many
  * such elements, or if fp32_tensor cannot be accurate enough, the pass only sets the fallback flag. The
  * variant `simt`, which is enqueued after this pass, then computes all of C. */
 #include "gpu/cuda/variants/element.cuh"
@@ -68,7 +68,7 @@ __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t 
     }
 }
 
-/* Returns the thread's part of an element of C. The thread adds up every THREADSth product. */
+/* Returns this thread's partial sum of an element of C. Each thread adds up every THREADSth product. */
 __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
     const operand_line row = line_of(plan, position, true);
     const operand_line col = line_of(plan, position, false);
@@ -86,20 +86,20 @@ __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position)
 }
 
 /* Returns the sum over all threads of the block. The next call must use another `of_warp`, because slow
- * threads may still read this one. */
+ * threads may still read the sums of this call. */
 template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARPS]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = sum;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     sum = 0;
     for (unsigned warp = 0; warp < WARPS; warp++)
         sum += of_warp[warp];
     return sum;
 }
 
-/* Whether float16's range may cost C more accuracy than the guard allows. All blocks agree. */
+/* Whether float16's range may cost C more accuracy than the guard allows. All blocks get the same answer. */
 __device__ bool is_range_costly(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
@@ -115,12 +115,12 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
 }
 
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
-    __shared__ float of_warp[2][WARPS]; /* used in turn, so an element needs only one barrier */
+    __shared__ float of_warp[2][WARPS]; /* used alternately, so an element needs only one barrier */
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    /* is_range_costly comes first, because all threads must reach its barrier. Another block may set the flag
-     * that mm_fp32_is_unsplit reads, so threads may see different values. */
+    /* is_range_costly must come first, because all threads must reach its barrier. Threads may disagree about
+     * mm_fp32_is_unsplit, because another block may set the flag that it reads. */
     const bool falls_back =
         is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {

@@ -1,12 +1,12 @@
 /* The first pass of fp32_tensor splits both operands. A line is a row of op(A) or a column of op(B). The pass
- * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). It splits each element
- * into float16 high and low, and writes both in wgmma's layout. For the guard, it adds up what splitting
- * loses of each line.
+ * scales each line by a power of two, so its largest magnitude lies in [2^14, 2^15). The pass splits each
+ * element into float16 high and low, and writes both in wgmma's layout. For the guard, the pass also adds up
+ * each line's loss.
  *
  * If a line is contiguous, its threads keep the first 8192 elements in registers, and read only later
  * elements twice. Other lines are read twice: `scan` finds their maximum, and split_rest splits them. On an
- * H200 two 4096×4096 operands take 54 µs in `scan` and 36 µs in split_rest. Moving their bytes would take 76
- * µs (bench/profile.sh). */
+ * H200 two 4096×4096 operands take 54 µs in `scan` and 36 µs in split_rest. Merely moving the same bytes
+ * would take 76 µs in total (bench/profile.sh). */
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 
@@ -70,7 +70,7 @@ __device__ __forceinline__ bool is_wide(const mm_fp32_operand &operand) {
     return neighbours % 4 == 0 && operand.ld % 4 == 0 && reinterpret_cast<size_t>(operand.from) % 16 == 0;
 }
 
-/* Loads the first `count` of four neighbours, and zeros after them. */
+/* Returns the first `count` of four neighbouring elements, followed by zeros. */
 template <bool WIDE> __device__ __forceinline__ float4 load_some(const float *from, unsigned count) {
     float4 x = {0.0f, 0.0f, 0.0f, 0.0f};
     if (WIDE) {
@@ -114,24 +114,24 @@ union shared_of_scan {
     uint4 largest[THREADS / 32][STRIP / 4];
 };
 
-/* Each row has a word of padding, because a warp reads from 8 rows at once, which need different banks. */
+/* Each row has a word of padding. So the 8 rows that a warp reads at once begin in different banks. */
 typedef float shared_of_split[MM_FP32_STEP][STRIP + 1];
 
-/* Returns the largest magnitude in a team of threads. All threads of the block must call this. */
+/* Returns the largest magnitude in the `team` threads that share a line. All threads must call this. */
 __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned team,
                                                     unsigned (&of_warp)[THREADS / 32]) {
     for (unsigned lanes = 16; lanes > 0; lanes /= 2)
         largest = max(largest, __shfl_xor_sync(~0u, largest, lanes));
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = largest;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     const unsigned first = threadIdx.x / team * (team / 32);
     for (unsigned warp = first; warp < first + team / 32; warp++)
         largest = max(largest, of_warp[warp]);
     return largest;
 }
 
-/* Returns the number of threads for each line. They keep up to 8192 elements of the line in registers. */
+/* Returns how many threads share a line. Together they keep up to 8192 elements of the line in registers. */
 __host__ __device__ unsigned team_of(const mm_fp32_operand &operand) {
     unsigned team = 32;
     while (team < THREADS && team * KEPT * CHUNK < operand.k)
@@ -214,7 +214,7 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
         largest.w = max(largest.w, mm_fp32_magnitude(x[i].w));
     }
     shared.largest[threadIdx.x / 32][threadIdx.x % 32] = largest;
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     if (threadIdx.x >= STRIP || first + threadIdx.x >= operand.lines)
         return;
     unsigned of_line = 0;
@@ -224,8 +224,8 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
     flag_nonfinite(operand, of_line);
 }
 
-/* Splits STRIP lines × 64 of k, transposed through shared memory. Eight neighbouring threads store the chunks
- * of one line. */
+/* Splits 64 elements of k of STRIP lines, and transposes them through shared memory. So eight neighbouring
+ * threads store the chunks of one line. */
 template <bool WIDE>
 __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, shared_of_split &turned) {
     constexpr unsigned STEP = MM_FP32_STEP;
@@ -247,7 +247,7 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
         to[2] = x[i].z;
         to[3] = x[i].w;
     }
-    __syncthreads(); /* all writes are visible before other threads read them */
+    __syncthreads(); /* wait until all threads have written */
     const unsigned chunk = threadIdx.x % CHUNKS;
 #pragma unroll
     for (unsigned i = 0; i < STRIP; i += THREADS / CHUNKS) {
@@ -266,8 +266,8 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
     }
 }
 
-/* Scans A, then B. split_rest takes the blocks in reverse, because the L2 cache still has the elements that
- * were scanned last. Usually only B needs split_rest. */
+/* Scans A, then B, because usually only B needs split_rest. split_rest takes the blocks in reverse order,
+ * because the L2 cache still has the elements that were scanned last. */
 __global__ void __launch_bounds__(THREADS, 3)
     scan(const __grid_constant__ mm_fp32_operand a, const __grid_constant__ mm_fp32_operand b,
          unsigned blocks_of_a) {

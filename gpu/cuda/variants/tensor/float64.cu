@@ -1,10 +1,10 @@
 /* The kernels of `tensor` for float64. wgmma does not multiply float64, so these kernels use mma.sync, whose
- * operands are in the registers of one warp. It rounds like ordinary float64 instructions, at twice their
+ * operands are in the registers of one warp. mma.sync rounds like ordinary float64 instructions, at twice the
  * rate.
  *
- * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. Each thread then
- * reads 24 elements from shared memory for 16 mma.sync. It reads elements before it needs them, to hide the
- * latency. NVIDIA's PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
+ * Each consumer warp computes a part of the block's tile, for example 64×32 of 128×128. In this example a
+ * thread reads 24 elements from shared memory for 16 mma.sync. It reads early, to hide the latency. NVIDIA's
+ * PTX ISA describes the layout of the operands ("Matrix Fragments for mma.m16n8k8"). */
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/tensor/store.cuh"
 
@@ -30,9 +30,9 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4], c
  * A line is a row of op(A) or a column of op(B). A stage stores 16 lines in 16 rows of 128 bytes. If the
  * operand is K-major, a row has the 16 elements of one line; otherwise it has the elements of all 16 lines at
  * one k. TMA swizzles the rows: the 16-byte chunk c of row r lies at position c ^ r % 8. To read without bank
- * conflicts, the code permutes the lines. As the instruction's line `group`, a thread reads line
- * line_of(group) of the 16. The line APART further serves as A's line group + 8, or as line `group` of B's
- * next instruction. `store` permutes C to match. */
+ * conflicts, the code permutes the lines. Where the instruction expects line `group`, a thread reads line
+ * line_of(group) of the 16. APART lines after this line the thread reads line group + 8 of A, or line `group`
+ * of B for the next instruction. `store` permutes C to match. */
 
 constexpr unsigned LINES = 16;
 constexpr unsigned LINES_BYTES = LINES * MM_TENSOR_LINE_BYTES;
@@ -50,7 +50,7 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned 
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter of the thread's line, or of the line APART further. */
+/* Reads the element at k = 8·step + 4·half + quarter of the line apart·APART after the thread's line. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -74,6 +74,7 @@ constexpr shape shapes[] = {
 /* The traits of a tile, which product.cuh explains. */
 template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct tile {
     using ROLES = struct float64_roles;
+    static constexpr bool LOADS_ADDEND = false;
     static constexpr shape SHAPE = shapes[SIZE];
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
     static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;
@@ -105,12 +106,12 @@ template <class T> using warp_sums = double[T::DOWN][T::ACROSS][4];
 
 /* --- the producer -------------------------------------------------------------------------------- */
 
-/* Whether TMA cannot load A or B. All threads of the producer then copy that operand. */
+/* Whether TMA cannot load A or B. If so, all threads of the producer copy the operand. */
 __device__ __forceinline__ bool copies_by_threads(const mm_tensor_plan &plan) {
     return plan.unaligned_a.data != nullptr || plan.unaligned_b.data != nullptr;
 }
 
-/* Starts asynchronous copies of COUNT lines × 16 of k, beginning at (`line`, `depth`). The copies have TMA's
+/* Starts to copy 16 elements of k in COUNT lines, from line `line` and k = `depth` on. The copies have TMA's
  * layout, with zeros outside the matrix. Each thread copies one element of every eighth row. */
 template <unsigned COUNT, bool MN_MAJOR>
 __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsigned line, unsigned depth,
@@ -133,11 +134,11 @@ __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, unsi
     }
 }
 
-/* The producer's loop if TMA cannot load A or B. All threads of the producer run it. */
+/* The producer's loop if TMA cannot load A or B. All threads of the producer run this loop. */
 template <class T>
 __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                              mm_tensor_walk walk) {
-    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 initialised mbarriers instead of beginning a walk */
+    walk = mm_tensor_walk_begin<T>(plan); /* warp 1 has no walk yet, because it initialised mbarriers */
     const bool maps_a = plan.unaligned_a.data == nullptr, maps_b = plan.unaligned_b.data == nullptr;
     const bool is_first = threadIdx.x == 0; /* only this thread uses TMA */
     mm_ring_state at = {0, 0};
@@ -202,7 +203,7 @@ template <class T> struct reader {
         read_b(stage, 0, 0, 1);
     }
 
-    /* Multiplies a stage. Also reads the first elements of the next stage, unless `is_last`. */
+    /* Multiplies a stage. If this is not the last stage, also reads the first elements of the next stage. */
     __device__ __forceinline__ void multiply_stage(warp_sums<T> &sums, bool is_last) {
         const unsigned own = stage;
 #pragma unroll
@@ -256,7 +257,7 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
                                            unsigned row, unsigned col, const warp_sums<T> &sums) {
-    if (walk.work.end - walk.work.begin == plan.schedule.steps) {
+    if (mm_is_whole(plan, walk.work)) {
         store<T>(mm_tensor_item(plan, walk.tile), walk.tile.row + row, walk.tile.col + col, sums);
         return;
     }

@@ -22,6 +22,7 @@ struct mm_tensor_plan {
     struct mm_matrix unaligned_a; /* A of product 0 if TMA cannot load A; otherwise data is NULL */
     struct mm_matrix unaligned_b; /* B of product 0 if TMA cannot load B; otherwise data is NULL */
     CUtensorMap of_c;             /* valid if maps_c */
+    CUtensorMap of_addend;        /* valid if the product has an addend, but not of float64 */
     bool maps_c;                  /* TMA stores C */
     unsigned a_lines;             /* rows of op(A) that a block loads for each stage */
     unsigned b_lines;             /* columns of op(B) that a block loads for each stage */
@@ -64,13 +65,13 @@ struct mm_tensor_kernels {
     bool threads_copy; /* threads load operands that TMA cannot load, and threads store C */
 };
 
-/* Returns how many rows of op(A) or columns of op(B) a block loads, at most `whole`. The operand has `all`.
- * `square` is the size of a TMA box of an MN-major operand, or 0 if the operand is K-major. Blocks do not
- * load rows outside the operand, because TMA loads them slowly. 1×8192×8192 of bfloat16 takes 50 µs, but took
- * 76 µs with these loads (H100). */
+/* Returns how many rows of op(A) or columns of op(B) a block loads, at most `whole`. The operand has `all` of
+ * them. `square` is the size of a TMA box of an MN-major operand, or 0 if the operand is K-major. Blocks load
+ * few rows outside the operand, because TMA loads such rows slowly. 1×8192×8192 of bfloat16 takes 50 µs, but
+ * took 76 µs with many such loads (H100). */
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 
-/* Returns how many bytes one set of partial sums takes, for the tiles of one cluster. */
+/* Returns the bytes of partial sums for the tiles of one cluster. */
 size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_tensor_kernel *kernel);
 
 struct mm_tensor_way {
@@ -79,16 +80,16 @@ struct mm_tensor_way {
     struct mm_schedule schedule;
 };
 
-/* Returns the tile size and schedule with the shortest estimated time. k is not 0, and mm_tensor_has_tile is
- * true for product->tile. If plan->is_frugal, no clusters share a tile, because partial sums need memory. */
+/* Returns the tile size and schedule with the shortest estimated time. k must not be 0. product->tile must
+ * pass mm_tensor_has_tile. If plan->is_frugal, no clusters share a tile, to save memory. */
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels);
 
 /* Whether a request may set `tile` to this value. 0 means any tile, and is always allowed. */
 bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile);
 
-/* Returns the fix-up kernel for operands of a type. It takes a struct mm_tensor_plan. Its grid has one x for
- * each tile that clusters share, and one y for each 512 elements of a tile. */
+/* Returns the fix-up kernel for operands of a type. The kernel takes a struct mm_tensor_plan. The grid needs
+ * a block along x for each tile that clusters share, and a block along y for each 512 elements of a tile. */
 const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
 /* The kernels of each element type. mm_tensor_tf32 is for float32, and mm_tensor_uint8 also for bool. */

@@ -18,8 +18,8 @@
  * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
  * they are complete.
  *
- * Cluster: with the largest tiles, two blocks form a cluster. Their tiles lie one below the other and have
- * common columns of B. Each producer loads half of these columns and multicasts them to both blocks.
+ * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. Both tiles use
+ * the same columns of B. Each producer loads half of these columns and multicasts them to both blocks.
  *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
@@ -43,6 +43,7 @@
  *     DEPTH                   elements of k in a stage
  *     A_BYTES, STAGE_BYTES    bytes of A in a stage, and bytes of a stage
  *     STAGES, SHARED_BYTES    stages, and bytes of dynamic shared memory
+ *     LOADS_ADDEND            the producer loads the addend of whole tiles
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -55,7 +56,7 @@
 
 template <class T> struct mm_tensor_shared {
     mm_ring<T::STAGES> &ring;
-    unsigned char *stages; /* STAGE_BYTES for each stage (A, then B), then the buffers of C */
+    unsigned char *stages; /* for each stage A, then B; after all stages the buffers of C */
 };
 
 /* --- which block computes what ------------------------------------------------------------------- */
@@ -127,8 +128,13 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Returns the workspace's slot for partial sums. Sums that include a tile's first step go to the tile's slot.
- * Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
+/* Whether the work is all steps of its tile. */
+__device__ __forceinline__ bool mm_is_whole(const mm_tensor_plan &plan, const mm_work_tile &work) {
+    return work.end - work.begin == plan.schedule.steps;
+}
+
+/* Returns the slot of the workspace for partial sums. Sums that include a tile's first step go to the tile's
+ * slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
 __device__ __forceinline__ unsigned mm_tensor_slot(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.begin > 0 ? blockIdx.x / T::CLUSTER
@@ -159,7 +165,55 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* The producer's loop. One thread runs it. */
+/* Whether elements of C have 2 bytes. */
+__device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
+    return plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
+}
+
+constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
+
+/* How the ring has the addend of a tile, with parts like those of C. Part p of consumer c is in step p / EACH
+ * of the addend's STEPS steps, and is part p % EACH * CONSUMERS + c of the stage. */
+template <class T, bool IS_NARROW> struct mm_addend_parts {
+    static constexpr unsigned PARTS = T::SUMS / (IS_NARROW ? 32 : 16);
+    static constexpr unsigned FIT = T::STAGE_BYTES / MM_C_BUFFER_BYTES / T::CONSUMERS;
+    static constexpr unsigned EACH = FIT < PARTS ? FIT : PARTS; /* parts of a consumer in one stage */
+    static constexpr unsigned STEPS = (PARTS + EACH - 1) / EACH;
+    static constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / (IS_NARROW ? 2 : 4); /* columns of a part */
+};
+
+/* The producer loads the addend of a tile, as the tile's last steps. */
+template <class T, bool IS_NARROW>
+__device__ __forceinline__ void mm_produce_addend_parts(const mm_tensor_plan &plan,
+                                                        const mm_tensor_shared<T> &shared,
+                                                        const mm_tensor_tile &tile, mm_ring_state &at) {
+    using parts = mm_addend_parts<T, IS_NARROW>;
+#pragma unroll 1
+    for (unsigned first = 0; first < parts::PARTS; first += parts::EACH) {
+        const unsigned stage = mm_wait_empty(shared.ring, at);
+        const unsigned count = min(parts::EACH, parts::PARTS - first) * T::CONSUMERS;
+        uint64_t *full = &shared.ring.full[stage];
+        mm_mbarrier_arrive_expect(full, count * MM_C_BUFFER_BYTES);
+#pragma unroll 1
+        for (unsigned i = 0; i < count; i++)
+            mm_tma_load(shared.stages + stage * T::STAGE_BYTES + i * MM_C_BUFFER_BYTES, &plan.of_addend,
+                        static_cast<int>(tile.col + (first + i / T::CONSUMERS) * parts::COLS),
+                        static_cast<int>(tile.row + i % T::CONSUMERS * MM_CONSUMER_ROWS),
+                        static_cast<int>(tile.addend), full);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void mm_produce_addend(const mm_tensor_plan &plan,
+                                                  const mm_tensor_shared<T> &shared,
+                                                  const mm_tensor_tile &tile, mm_ring_state &at) {
+    if (mm_is_narrow(plan))
+        mm_produce_addend_parts<T, true>(plan, shared, tile, at);
+    else
+        mm_produce_addend_parts<T, false>(plan, shared, tile, at);
+}
+
+/* The producer's loop, which one thread runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared, mm_tensor_walk &walk) {
@@ -173,7 +227,7 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
             /* The expected bytes include the half of B that the other block multicasts. That half may arrive
-             * early, because the phase cannot end before this thread arrives. */
+             * before this call, because the phase ends only after this thread has arrived. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
             mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
@@ -182,13 +236,16 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                 to + T::A_BYTES + rank * OWN * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
                 tile.col + rank * OWN, step * T::DEPTH, tile.b, full);
         }
+        if constexpr (T::LOADS_ADDEND)
+            if (plan.product.addend.rows > 0 && mm_is_whole(plan, walk.work))
+                mm_produce_addend(plan, shared, tile, at);
     }
 }
 
 /* --- the kernel ---------------------------------------------------------------------------------- */
 
-/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. Both happen before
- * the wait for the previous kernel, because they take a large part of a small product's time. */
+/* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. The wait for the
+ * previous kernel comes later, because this work takes a large part of a small product's time. */
 template <class T>
 __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS, T::RESIDENT)
     mm_tensor_product(const __grid_constant__ mm_tensor_plan plan) {
@@ -233,7 +290,7 @@ __global__ void __cluster_dims__(T::CLUSTER, 1, 1) __launch_bounds__(T::THREADS,
         ROLES::template consume<T>(plan, shared, walk);
     }
     if (T::CLUSTER > 1)
-        mm_cluster_sync(); /* another block may still write to this block's shared memory */
+        mm_cluster_sync(); /* wait, because another block may still write to this block's shared memory */
 }
 
 template <class T> mm_tensor_kernel mm_tensor_kernel_of() {

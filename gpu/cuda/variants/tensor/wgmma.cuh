@@ -1,7 +1,6 @@
 /* Kernels for the types that wgmma multiplies: the traits of tiles, and the consumers. With float8 operands
- * the tensor cores keep only 14 bits of a sum. So a consumer lets them add up only one stage, 128 elements of
- * k. The consumer then promotes the result, which means that it adds the result to float32 sums in
- * registers. */
+ * the tensor cores keep only 14 bits of a sum. So a consumer lets the tensor cores add up only one stage, 128
+ * elements of k. The consumer then promotes the result: it adds the result to float32 sums in registers. */
 #pragma once
 
 #include "gpu/cuda/variants/tensor/store.cuh"
@@ -26,6 +25,7 @@ constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
 template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct mm_wgmma_tile {
     using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
+    static constexpr bool LOADS_ADDEND = true;
     static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
     static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
@@ -53,12 +53,12 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
 
 /* --- the consumers ------------------------------------------------------------------------------- */
 
-/* Issues a stage's wgmma instructions. They add to d if `adds`, and otherwise start at 0. */
+/* Issues a stage's wgmma instructions, which add to d if `adds`, and otherwise start sums in d. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS],
                                                    const mm_tensor_shared<T> &shared, unsigned stage,
                                                    bool adds) {
-    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units from one instruction to the next */
+    constexpr unsigned A_NEXT = T::A_MN_MAJOR ? 128 : 2; /* 16-byte units to the next instruction's operand */
     constexpr unsigned B_NEXT = T::B_MN_MAJOR ? 128 : 2;
     const unsigned char *at = shared.stages + stage * T::STAGE_BYTES;
     const uint64_t a =
@@ -145,13 +145,13 @@ struct mm_wgmma_roles {
                 mm_tensor_promote<T>(shared, work, at, sums);
             else
                 mm_tensor_add_up<T>(shared, work, at, sums);
-            if (work.end - work.begin < plan.schedule.steps)
+            if (mm_is_whole(plan, work))
+                mm_tensor_epilogue<T>(plan, shared, walk.tile, at, sums);
+            else
                 mm_store_sums(sums,
                               mm_sums_at<T::SUMS, T::CONSUMERS>(static_cast<typename T::SUM *>(plan.sums),
                                                                 mm_tensor_slot<T>(plan, work) * T::CLUSTER +
                                                                     blockIdx.x % T::CLUSTER));
-            else
-                mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
         }
         if (mm_my_thread() == 0)
             mm_tma_store_wait<0>(); /* TMA must have read shared memory before the block ends */

@@ -54,7 +54,7 @@ __device__ __forceinline__ void mm_ring_init(mm_ring<STAGES> &ring, unsigned emp
     }
 }
 
-/* The position of a producer or consumer in the ring. It starts at {0, 0}. */
+/* A producer's or consumer's position in the ring. The first position is {0, 0}. */
 struct mm_ring_state {
     unsigned stage;
     unsigned parity; /* parity of the mbarriers' phase; changes in each round */
@@ -86,8 +86,8 @@ __device__ __forceinline__ unsigned mm_wait_full(mm_ring<STAGES> &ring, mm_ring_
     return stage;
 }
 
-/* Tells all CLUSTER producers of the cluster that this consumer has read a stage, because each of them writes
- * to it. One thread arrives for the whole consumer. */
+/* Tells all CLUSTER producers of the cluster that this consumer has read a stage, because each producer
+ * writes to the stage. One thread arrives for the whole consumer. */
 template <unsigned CLUSTER, unsigned STAGES>
 __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage) {
     if (mm_my_thread() < CLUSTER)
@@ -96,8 +96,8 @@ __device__ __forceinline__ void mm_release(mm_ring<STAGES> &ring, unsigned stage
 
 /* --- a consumer's sums --------------------------------------------------------------------------- */
 
-/* Returns the position of the thread's sum `index` in the block's tile. wgmma defines this layout: each four
- * sums are two neighbours in a row, and the two elements 8 rows below. */
+/* Returns the position of the thread's sum `index` in the block's tile. wgmma defines this layout: a group of
+ * four sums has two neighbours in a row, and the two elements 8 rows below them. */
 __device__ __forceinline__ mm_tile mm_fragment_position(unsigned index) {
     const unsigned lane = mm_my_thread() % 32;
     return {mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16 + lane / 4 + index / 2 % 2 * 8,

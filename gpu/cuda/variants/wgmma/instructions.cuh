@@ -7,9 +7,10 @@
 #include <type_traits>
 
 /* Returns wgmma's descriptor of an operand in shared memory, which begins at a multiple of 1024 bytes and has
- * the 128-byte swizzle. K-major: each row of A or column of B has 128 bytes along k, of which an instruction
- * reads 32. MN-major, for 16-bit elements only: squares of 64 rows or columns × 64 of k follow each other. In
- * a square the 64 elements of one k are contiguous. An instruction reads 16 of k from each square. */
+ * the 128-byte swizzle. K-major: each row of A or column of B has 128 bytes along k. An instruction reads 32
+ * of these bytes. MN-major, for 16-bit elements only: squares of 64 rows or columns × 64 of k follow each
+ * other. In a square the 64 elements of one k are contiguous. An instruction reads 16 of k from each
+ * square. */
 template <bool MN_MAJOR> __device__ __forceinline__ uint64_t mm_wgmma_descriptor(const void *pointer) {
     constexpr uint64_t SWIZZLE_128 = 1;
     constexpr uint64_t LEADING_OFFSET =
@@ -24,7 +25,7 @@ __device__ __forceinline__ void mm_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Puts the warpgroup's wgmma since the last commit into a group. */
+/* Makes a group of the wgmma instructions that the warpgroup issued after its previous group. */
 __device__ __forceinline__ void mm_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -71,8 +72,8 @@ __device__ __forceinline__ void mm_wgmma_fence_registers(SUM (&d)[COUNT]) {
 #define MM_WGMMA_96(x) MM_WGMMA_64(x), MM_WGMMA_32_FROM(x, 64)
 #define MM_WGMMA_128(x) MM_WGMMA_96(x), MM_WGMMA_32_FROM(x, 96)
 
-/* The numbers of operands: descriptors a and b, whether to add (p), and whether A and B are MN-major (s,
- * t). */
+/* a, b, p, s and t number the asm operands: two descriptors, whether to add, and whether A and B are
+ * MN-major. */
 #define MM_WGMMA_ISSUE(CONSTRAINT, ADDS, K, TYPES, TAIL, COLS, SUMS, a, b, p, s, t)                             \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n"                                               \
                  "wgmma.mma_async.sync.aligned.m64n" #COLS "k" #K TYPES                                         \

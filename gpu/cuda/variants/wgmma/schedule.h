@@ -1,8 +1,8 @@
 /* The schedule of the tensor core kernels: which cluster of blocks computes which part of C (stream-K). A
  * block computes a tile of C. A cluster computes a cluster tile, which is its blocks' tiles one below the
- * other. Clusters first compute whole cluster tiles, in rounds. Then they share the steps along k of the
- * remaining cluster tiles evenly. The fix-up adds up the partial sums of a shared tile: in `fp32_tensor` the
- * cluster with the tile's first step does this, and in `tensor` a second kernel. */
+ * other. Clusters first compute whole cluster tiles, in rounds. Then the clusters share the steps along k of
+ * the remaining cluster tiles evenly. The fix-up adds up the partial sums of a shared tile: in `fp32_tensor`
+ * the cluster with the tile's first step does this, and in `tensor` a second kernel. */
 #pragma once
 
 #include "gpu/names.h"
@@ -23,7 +23,7 @@ struct mm_divisor {
     unsigned shift;
 };
 
-/* A cluster's share begins and ends at the boundary of two tiles, or at least this many steps away. */
+/* A cluster's share begins and ends at a boundary of two tiles, or at least this many steps from one. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
@@ -39,9 +39,9 @@ struct mm_schedule {
 };
 
 /* Returns the step at which a cluster's share begins, counted over all shared tiles. For a cluster without a
- * share, returns the number of these steps. schedule->sharers must not be 0. A share that would begin fewer
- * than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share is
- * empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
+ * share, returns the steps of all shared tiles. schedule->sharers must not be 0. A share that would begin
+ * fewer than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share
+ * is empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
@@ -51,7 +51,6 @@ MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, u
     return schedule->steps - within < MM_SHARE_STEPS_MIN ? begin - within + schedule->steps : begin;
 }
 
-/* Returns how many cluster tiles are shared. */
 MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) {
     return schedule->sharers == 0
                ? 0
