@@ -7,7 +7,9 @@
 #include <math.h>
 
 /* An element of C is correct if its error is at most e + unit·(|R| + e) + step. R is the exact value of the
- * element, and e = relative·(|A|·|B|) + absolute. All members are 0 for integers. */
+ * element, and e = relative·(|A|·|B|) + absolute. All members are 0 for integers. With an epilogue without an
+ * activation, e becomes |alpha|·e + 4·u·(|alpha|·(|A|·|B|) + |beta·C| + |bias|) + t, with the unit roundoff u
+ * and the least number t of the sums (docs/accuracy.md has the derivation). */
 struct mm_bounds {
     double relative;
     double absolute;

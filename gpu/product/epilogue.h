@@ -94,8 +94,8 @@ MM_COMBINE_INTEGERS(uint64_t)
 #define MM_NOT_INLINED static inline
 #endif
 
-/* All activations but relu and gelu follow from s, the logistic function of y. With y = 2u, s is (1 + tanh(u)) / 2.
- * 1.59577 is √(8/π), from the definition of gelu_tanh. gelu, gelu_tanh and silu of -∞ are 0. */
+/* All activations but relu and gelu follow from s, the logistic function of y. With y = 2u, s is (1 +
+ * tanh(u)) / 2. 1.59577 is √(8/π), from the definition of gelu_tanh. gelu, gelu_tanh and silu of -∞ are 0. */
 #define MM_ACTIVATE(SUM, EXP, ERFC)                                                                          \
     MM_NOT_INLINED SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                             \
         SUM y = x, s = 0;                                                                                    \
@@ -117,11 +117,29 @@ MM_COMBINE_INTEGERS(uint64_t)
 MM_ACTIVATE(float, expf, erfcf)
 MM_ACTIVATE(double, exp, erfc)
 
-/* relu of a NaN is a NaN. */
-#define MM_RELU(x) ((x) <= 0 ? 0 : (x))
+/* Returns act(x). relu of a NaN is a NaN. */
+#define MM_ACTIVATED(SUM)                                                                                    \
+    MM_HOST_AND_DEVICE SUM mm_activated_##SUM(enum mm_activation activation, SUM x) {                        \
+        if (activation == MM_ACTIVATION_NONE)                                                                \
+            return x;                                                                                        \
+        if (activation == MM_ACTIVATION_RELU)                                                                \
+            return x <= 0 ? 0 : x;                                                                           \
+        return mm_activate_##SUM(activation, x);                                                             \
+    }
 
-/* Returns element (row, col) of D from its sum. Integers have no activation but relu. */
-#define MM_FINISH(SUM, ACTIVATE)                                                                             \
+MM_ACTIVATED(float)
+MM_ACTIVATED(double)
+
+/* Integers have no activation but relu. */
+MM_HOST_AND_DEVICE uint32_t mm_activated_uint32_t(enum mm_activation activation, uint32_t x) {
+    return activation != MM_ACTIVATION_NONE && (int32_t)x < 0 ? 0 : x;
+}
+MM_HOST_AND_DEVICE uint64_t mm_activated_uint64_t(enum mm_activation activation, uint64_t x) {
+    return activation != MM_ACTIVATION_NONE && (int64_t)x < 0 ? 0 : x;
+}
+
+/* Returns element (row, col) of D from its sum. */
+#define MM_FINISH(SUM)                                                                                       \
     MM_HOST_AND_DEVICE SUM mm_finish_##SUM(const struct mm_terms *terms, size_t row, size_t col, SUM sum) {  \
         SUM addend = 0, bias = 0;                                                                            \
         if (terms->addend != NULL)                                                                           \
@@ -131,17 +149,13 @@ MM_ACTIVATE(double, exp, erfc)
             bias = mm_load_##SUM(terms->dtype, terms->bias, col);                                            \
         const SUM x = mm_combine_##SUM(&terms->epilogue, sum, terms->addend == NULL ? NULL : &addend,        \
                                        terms->bias == NULL ? NULL : &bias);                                  \
-        return terms->epilogue.activation == MM_ACTIVATION_NONE ? x : ACTIVATE;                              \
+        return mm_activated_##SUM(terms->epilogue.activation, x);                                            \
     }                                                                                                        \
     MM_NOT_INLINED SUM mm_finish_one_##SUM(struct mm_terms terms, size_t row, size_t col, SUM sum) {         \
         return mm_finish_##SUM(&terms, row, col, sum);                                                       \
     }
 
-#define MM_ACTIVATED(SUM)                                                                                    \
-    (terms->epilogue.activation == MM_ACTIVATION_RELU ? MM_RELU(x)                                           \
-                                                      : mm_activate_##SUM(terms->epilogue.activation, x))
-
-MM_FINISH(float, MM_ACTIVATED(float))
-MM_FINISH(double, MM_ACTIVATED(double))
-MM_FINISH(uint32_t, (int32_t)x < 0 ? 0 : x)
-MM_FINISH(uint64_t, (int64_t)x < 0 ? 0 : x)
+MM_FINISH(float)
+MM_FINISH(double)
+MM_FINISH(uint32_t)
+MM_FINISH(uint64_t)

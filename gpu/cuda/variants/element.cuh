@@ -17,6 +17,44 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
+/* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. */
+#define MM_CUDA_EPILOGUE(SUM)                                                                                \
+    __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
+                                                SUM) {                                                       \
+        return mm_load_##SUM(dtype, elements, index);                                                        \
+    }                                                                                                        \
+    __device__ __forceinline__ SUM mm_cuda_combine(const struct mm_terms &terms, SUM sum, SUM addend,        \
+                                                   SUM bias) {                                               \
+        const SUM x = mm_combine_##SUM(&terms.epilogue, sum, terms.addend == nullptr ? nullptr : &addend,    \
+                                       terms.bias == nullptr ? nullptr : &bias);                             \
+        return mm_activated_##SUM(terms.epilogue.activation, x);                                             \
+    }
+MM_CUDA_EPILOGUE(float)
+MM_CUDA_EPILOGUE(double)
+MM_CUDA_EPILOGUE(uint32_t)
+
+/* Loads the terms of COUNT elements of D, and applies the epilogue to their sums. `row` and `col` return
+ * where element `index` is. Loads all terms first, because each load takes hundreds of cycles. */
+template <unsigned COUNT, typename SUM, typename ROW, typename COL>
+__device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
+                                               COL col) {
+    const struct mm_terms terms = mm_product_terms(&product);
+    SUM addend[COUNT] = {};
+    SUM bias[COUNT] = {};
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++) {
+        const bool is_inside = row(i) < product.m && col(i) < product.n;
+        if (is_inside && terms.addend != nullptr)
+            addend[i] = mm_cuda_load(terms.dtype, terms.addend,
+                                     row(i) * terms.addend_row_step + col(i) * terms.addend_col_step, SUM());
+        if (is_inside && terms.bias != nullptr)
+            bias[i] = mm_cuda_load(terms.dtype, terms.bias, col(i), SUM());
+    }
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++)
+        sums[i] = mm_cuda_combine(terms, sums[i], addend[i], bias[i]);
+}
+
 /* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and
  * `sum_type` the type of sums. `value` converts an element to sum_type without loss. `store` applies the
  * epilogue to a sum, rounds it to C's type, which is known only at run time, and stores it at (row, col). */

@@ -9,6 +9,7 @@ static struct mm_product plain_of(const struct mm_product *product, void *worksp
     struct mm_product plain = *product;
     const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
     plain.epilogue.is_set = false;
+    plain.addend.rows = plain.bias.rows = 0;
     if (product->c.dtype != sum)
         plain.c = mm_matrix_dense(sum, product->c.rows, product->c.cols, workspace);
     return plain;

@@ -2,12 +2,23 @@
  * leading dimension. The sums are operand A of this pass; they may lie in C itself. Each thread computes four
  * elements of a column, so it has several loads in flight. A warp loads neighbouring elements. */
 #include "gpu/cuda/variants/finish.h"
+#include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
 constexpr unsigned LINES = 8; /* rows that a block computes at a time */
-constexpr unsigned TURNS = 4; /* how often a block computes LINES rows */
+constexpr unsigned TURNS = 8; /* how often a block computes LINES rows */
+
+__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, float x) {
+    mm_store_float(c.dtype, c.data, index, x);
+}
+__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, double x) {
+    mm_store_double(c.dtype, c.data, index, x);
+}
+__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, uint32_t x) {
+    mm_store_uint32_t(c.dtype, c.data, index, x);
+}
 
 struct block {
     static constexpr unsigned ROWS = LINES * TURNS;
@@ -21,21 +32,31 @@ __global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
     finish(const __grid_constant__ struct mm_product product) {
     const unsigned col = blockIdx.x * block::COLS + threadIdx.x;
     const unsigned first_row = blockIdx.y * block::ROWS + threadIdx.y;
+    mm_trigger_dependent_launch();
+    mm_wait_for_kernel_before();
     const auto *sums = static_cast<const typename ELEMENT::sum_type *>(product.a.data);
     if (col >= product.n)
         return;
+    typename ELEMENT::sum_type x[TURNS] = {};
 #pragma unroll
-    for (unsigned turn = 0; turn < TURNS; turn++) {
-        const size_t row = first_row + turn * LINES;
-        if (row < product.m)
-            mm_store_c<ELEMENT>(product, row, col, sums[row * product.a.ld + col]);
-    }
+    for (unsigned turn = 0; turn < TURNS; turn++)
+        if (first_row + turn * LINES < product.m)
+            x[turn] = sums[size_t{first_row + turn * LINES} * product.a.ld + col];
+    if (product.epilogue.is_set)
+        mm_cuda_finish(
+            product, x, [=](unsigned turn) { return size_t{first_row} + turn * LINES; },
+            [=](unsigned) { return col; });
+#pragma unroll
+    for (unsigned turn = 0; turn < TURNS; turn++)
+        if (first_row + turn * LINES < product.m)
+            mm_store(product.c, size_t{first_row + turn * LINES} * product.c.ld + col, x[turn]);
 }
 
 } // namespace
 
 struct mm_layout mm_cuda_finish_layout(enum mm_dtype sum) {
     struct mm_layout layout = mm_layout_over<block>();
+    layout.follows = mm_kernels_wait();
     layout.kernel = sum == MM_FLOAT64 ? reinterpret_cast<const void *>(finish<mm_cuda_element<MM_FLOAT64>>)
                     : sum == MM_INT32 ? reinterpret_cast<const void *>(finish<mm_cuda_element<MM_INT32>>)
                                       : reinterpret_cast<const void *>(finish<mm_cuda_element<MM_FLOAT32>>);

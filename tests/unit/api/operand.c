@@ -168,4 +168,4 @@ static void host_memory_of_generated_operands(void **state) {
     assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
 }
 
-RUN_TESTS(sources, shapes_of_made_operands, shapes_of_optional_operands, memory_of_the_host)
+RUN_TESTS(sources, shapes_of_made_operands, shapes_of_optional_operands, host_memory_of_generated_operands)

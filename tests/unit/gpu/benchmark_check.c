@@ -333,10 +333,9 @@ static void unreadable_operands_are_read_again(void **state) {
 }
 
 RUN_TESTS_BETWEEN(lab_reset, lab_close, wrong_results_are_found, wrong_results_of_every_type_are_found,
-                  sums_that_wrap_around_are_right, what_is_left_inside_is_found,
+                  sums_that_wrap_around_are_right, errors_between_samples_are_found,
                   wrong_results_of_given_operands_are_found, wrong_results_of_epilogues_are_found,
                   epilogues_may_lack_operands, given_operands_are_checked_in_steps,
-                  what_is_not_finite_is_not_checked, misplaced_elements_of_what_is_given_are_found,
-                  what_cannot_be_read_is_read_again, nothing_is_said_of_what_zeros_would_pass,
-                  misplaced_elements_are_found, copies_that_fail_fail_their_row,
-                  judging_may_be_cancelled_anywhere)
+                  rows_that_are_not_finite_are_not_checked, misplaced_elements_of_given_operands_are_found,
+                  unreadable_operands_are_read_again, useless_error_bounds_are_not_reported,
+                  misplaced_elements_are_found, failed_copy_fails_its_row, check_can_be_cancelled_at_any_copy)

@@ -108,7 +108,7 @@ static struct mm_verification check_product(const struct mm_product *product, ui
     assert_non_null(memory);
     memset(memory, 0xff, bytes); /* fills with NaN */
     mm_verify(product, MM_ROUNDED, seed, memory, &verification);
-    if (product->k > 0)
+    if (product->k > 0 || product->epilogue.is_set)
         expect_in_steps(product, memory, &verification);
     free(memory);
     assert_true(verification.is_done);
@@ -378,7 +378,7 @@ enum { SMALL_MAX = 40, ELEMENTS = SMALL_MAX * (SMALL_MAX + 3) };
 
 static struct {
     struct mm_product product;
-    uint64_t a[ELEMENTS], b[ELEMENTS], c[ELEMENTS];
+    uint64_t a[ELEMENTS], b[ELEMENTS], c[ELEMENTS], addend[ELEMENTS], bias[ELEMENTS];
 } typed;
 
 static double number_of(enum mm_dtype dtype, uint64_t seed, size_t index) {
@@ -403,6 +403,21 @@ static void compute_typed(void) {
                      MM_OK);
 }
 
+/* D is -3·A·B + 5·addend + bias. */
+static void add_terms(bool transpose) {
+    struct mm_product *product = &typed.product;
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype), dtype = product->c.dtype;
+    const size_t m = product->m, n = product->n;
+    product->epilogue =
+        (struct mm_epilogue){.is_set = true, .alpha = mm_scale_of(sum, -3), .beta = mm_scale_of(sum, 5)};
+    product->addend = mm_matrix_dense(dtype, transpose ? n : m, transpose ? m : n, NULL);
+    product->transpose_addend = transpose;
+    product->bias = mm_matrix_dense(dtype, 1, n, NULL);
+    fill_typed(&product->addend, typed.addend, 4);
+    fill_typed(&product->bias, typed.bias, 5);
+}
+
+/* Bits of `layout`: A is transposed, B is transposed, and the product has an epilogue. */
 static void make_typed(enum mm_dtype dtype, enum mm_dtype c_dtype, const size_t *shape, unsigned layout) {
     struct mm_product *product = &typed.product;
     const size_t m = shape[0], k = shape[1], n = shape[2];
@@ -414,6 +429,8 @@ static void make_typed(enum mm_dtype dtype, enum mm_dtype c_dtype, const size_t 
     fill_typed(&product->b, typed.b, 2);
     fill_typed(&product->c, typed.c, 3);
     assert_int_equal(mm_product_conform(MM_MATMUL, product, NULL), MM_OK);
+    if ((layout & 4) != 0)
+        add_terms((layout & 1) != 0);
     compute_typed();
 }
 
@@ -442,10 +459,10 @@ static void products_of_every_type_are_checked(void **state) {
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
             if ((mm_dtype_results(dtype) & MM_DTYPE_BIT(c_dtype)) == 0)
                 continue;
-            for (unsigned index = 0; index < 4 * COUNT(shapes); index++) {
-                const size_t *shape = shapes[index / 4];
+            for (unsigned index = 0; index < 8 * COUNT(shapes); index++) {
+                const size_t *shape = shapes[index / 8];
                 const size_t row = shape[0] / 2, col = shape[2] / 3;
-                make_typed(dtype, c_dtype, shape, index % 4);
+                make_typed(dtype, c_dtype, shape, index % 8);
                 const double bound = expect_typed(index, MM_VERDICT_PASSED).bound;
                 assert_int_equal(mm_dtype_is_float(dtype), bound > 0.0);
                 spoil_typed(row * typed.product.c.ld + col, bound);
@@ -566,6 +583,60 @@ static void wrong_rows_of_whole_numbers_are_counted(void **state) {
     }
 }
 
+/* A row of one element has the bound |alpha|·(2·(k+8)·u·|A||B| + k·t) + 4·u·(|alpha|·|A||B| + |beta·C| +
+ * |bias|)
+ * + t, plus the rounding of the check in float64. */
+static void terms_widen_the_bound(void **state) {
+    static const size_t shape[] = {1, 3, 1};
+    make_typed(MM_FLOAT32, MM_FLOAT32, shape, 4);
+    const struct mm_product *product = &typed.product;
+    const double u = 0x1p-24, c = mm_dtype_get(MM_FLOAT32, typed.addend, 0);
+    const double bias = mm_dtype_get(MM_FLOAT32, typed.bias, 0);
+    double s = 0.0;
+    for (size_t depth = 0; depth < 3; depth++)
+        s += fabs(mm_dtype_get(MM_FLOAT32, typed.a, depth) *
+                  mm_dtype_get(MM_FLOAT32, typed.b, depth * product->b.ld));
+    const double bound =
+        3.0 * (22.0 * u * s + 3.0 * 0x1p-149) + 4.0 * u * (3.0 * s + 5.0 * fabs(c) + fabs(bias)) + 0x1p-149;
+    assert_true(fabs(expect_typed(1, MM_VERDICT_PASSED).bound / bound - 1.0) < 1e-6);
+}
+
+static void each_term_is_checked(void **state) {
+    static const size_t shape[] = {7, 20, 9};
+    for (unsigned layout = 4; layout < 8; layout++) {
+        struct mm_product *product = &typed.product;
+        make_typed(MM_FLOAT32, MM_FLOAT32, shape, layout);
+        product->epilogue.alpha.of_float = -3.001F;
+        expect_typed(1, MM_VERDICT_FAILED);
+        product->epilogue.alpha.of_float = -3.0F;
+        product->epilogue.beta.of_float = 5.001F;
+        expect_typed(1, MM_VERDICT_FAILED);
+        product->epilogue.beta.of_float = 5.0F;
+        expect_typed(1, MM_VERDICT_PASSED);
+        mm_dtype_put(MM_FLOAT32, typed.bias, 3, 7.0);
+        assert_int_equal(expect_typed(1, MM_VERDICT_FAILED).rows_unjudged, 0);
+        compute_typed();
+        mm_dtype_put(MM_FLOAT32, typed.addend, 3 * product->addend.ld + 3, (double)NAN);
+        assert_int_equal(expect_typed(1, MM_VERDICT_PASSED).rows_unjudged, 1);
+    }
+}
+
+/* If alpha is 0, the check reads neither A nor B. */
+static void without_alpha_the_other_terms_are_checked(void **state) {
+    static const size_t shape[] = {7, 20, 9};
+    static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT64, MM_INT64};
+    for (size_t index = 0; index < COUNT(dtypes); index++) {
+        make_typed(dtypes[index], dtypes[index], shape, 4);
+        typed.product.epilogue.alpha = mm_scale_of(dtypes[index], 0);
+        typed.product.a.data = typed.product.b.data = NULL;
+        mm_product_drop_unread(&typed.product);
+        compute_typed();
+        const double bound = expect_typed(1, MM_VERDICT_PASSED).bound;
+        spoil_typed(5, bound);
+        expect_typed(1, MM_VERDICT_FAILED);
+    }
+}
+
 static void each_check_has_other_vectors(void **state) {
     const uint64_t seed = mm_verify_seed();
     assert_true(seed != mm_verify_seed());
@@ -583,4 +654,5 @@ RUN_TESTS(residual_matches_a_plain_computation, a_single_wrong_element_is_found,
           products_of_every_type_are_checked, float64s_are_checked_in_twice_the_precision,
           float64s_of_extreme_sizes_are_checked, a_narrow_result_may_overflow,
           rounding_to_the_result_type_is_allowed, wrong_rows_of_whole_numbers_are_counted,
+          terms_widen_the_bound, each_term_is_checked, without_alpha_the_other_terms_are_checked,
           each_check_has_other_vectors, an_empty_product_passes)

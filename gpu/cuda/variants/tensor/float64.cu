@@ -74,6 +74,7 @@ constexpr shape shapes[] = {
 /* The traits of a tile, which product.cuh explains. */
 template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct tile {
     using ROLES = struct float64_roles;
+    static constexpr bool LOADS_ADDEND = false;
     static constexpr shape SHAPE = shapes[SIZE];
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
     static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;
@@ -227,11 +228,41 @@ template <class T> struct reader {
     }
 };
 
-/* Stores a warp's sums in C, beginning at (row, col). Two neighbours in a row of C come from one instruction
- * if B is MN-major, otherwise from two instructions. */
+/* Returns element `e` of two neighbours in a row of C. They come from one instruction if B is MN-major,
+ * otherwise from two instructions. `down` says which of an instruction's two rows. */
 template <class T>
-__device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col,
-                                      const warp_sums<T> &sums) {
+__device__ __forceinline__ double &neighbour(double (*two)[4], unsigned down, unsigned across, unsigned e) {
+    return T::B_MN_MAJOR ? two[across][2 * down + e] : two[e][2 * down + across];
+}
+
+/* Columns from the first of the two pairs of two instructions to the second pair. */
+template <class T> constexpr unsigned PAIR_APART = T::B_MN_MAJOR ? APART<true> : 2;
+
+/* Applies the epilogue to a warp's sums, row by row. The first sum is at (row, col) of C. */
+template <class T>
+__device__ __forceinline__ void finish(const mm_product &product, size_t row, size_t col,
+                                       warp_sums<T> &sums) {
+    const unsigned lane = threadIdx.x % 32;
+    row += line_of<T::A_MN_MAJOR>(lane / 4);
+    col += line_of<T::B_MN_MAJOR>(lane % 4 * 2);
+#pragma unroll
+    for (unsigned i = 0; i < T::DOWN * 2; i++) {
+        double of_row[T::ACROSS * 2];
+#pragma unroll
+        for (unsigned j = 0; j < T::ACROSS * 2; j++)
+            of_row[j] = neighbour<T>(&sums[i / 2][j / 4 * 2], i % 2, j / 2 % 2, j % 2);
+        mm_cuda_finish(
+            product, of_row, [=](unsigned) { return row + i / 2 * MMA_ROWS + i % 2 * APART<T::A_MN_MAJOR>; },
+            [=](unsigned j) { return col + j / 4 * 2 * MMA_COLS + j / 2 % 2 * PAIR_APART<T> + j % 2; });
+#pragma unroll
+        for (unsigned j = 0; j < T::ACROSS * 2; j++)
+            neighbour<T>(&sums[i / 2][j / 4 * 2], i % 2, j / 2 % 2, j % 2) = of_row[j];
+    }
+}
+
+/* Stores a warp's sums in C, beginning at (row, col). */
+template <class T>
+__device__ __forceinline__ void store(const mm_product &product, size_t row, size_t col, warp_sums<T> &sums) {
     const unsigned lane = threadIdx.x % 32;
     row += line_of<T::A_MN_MAJOR>(lane / 4);
     col += line_of<T::B_MN_MAJOR>(lane % 4 * 2);
@@ -243,11 +274,10 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
             for (unsigned j = 0; j < T::ACROSS; j += 2)
 #pragma unroll
                 for (unsigned across = 0; across < 2; across++) {
-                    const double *x = sums[i][j] + 2 * down, *y = sums[i][j + 1] + 2 * down;
                     mm_store_neighbours(product, row + i * MMA_ROWS + down * APART<T::A_MN_MAJOR>,
-                                        col + j * MMA_COLS + across * (T::B_MN_MAJOR ? APART<true> : 2),
-                                        T::B_MN_MAJOR ? (across == 0 ? x : y)[0] : x[across],
-                                        T::B_MN_MAJOR ? (across == 0 ? x : y)[1] : y[across]);
+                                        col + j * MMA_COLS + across * PAIR_APART<T>,
+                                        neighbour<T>(&sums[i][j], down, across, 0),
+                                        neighbour<T>(&sums[i][j], down, across, 1));
                 }
 }
 
@@ -255,16 +285,18 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
  * matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
-                                           unsigned row, unsigned col, const warp_sums<T> &sums) {
-    if (walk.work.end - walk.work.begin == plan.schedule.steps) {
-        store<T>(mm_tensor_item(plan, walk.tile), walk.tile.row + row, walk.tile.col + col, sums);
+                                           unsigned row, unsigned col, warp_sums<T> &sums) {
+    if (mm_is_whole(plan, walk.work)) {
+        const mm_product product = mm_tensor_item(plan, walk.tile);
+        if (product.epilogue.is_set)
+            finish<T>(product, walk.tile.row + row, walk.tile.col + col, sums);
+        store<T>(product, walk.tile.row + row, walk.tile.col + col, sums);
         return;
     }
     mm_product partial = plan.product;
     partial.m = T::ROWS;
     partial.n = partial.c.ld = T::COLS;
     partial.c.dtype = MM_FLOAT64;
-    partial.epilogue.is_set = false;
     partial.c.data = static_cast<double *>(plan.sums) +
                      static_cast<size_t>(mm_tensor_slot<T>(plan, walk.work)) * (T::ROWS * T::COLS);
     store<T>(partial, row, col, sums);

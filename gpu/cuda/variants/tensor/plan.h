@@ -22,6 +22,7 @@ struct mm_tensor_plan {
     struct mm_matrix unaligned_a; /* A of product 0 if TMA cannot load A; otherwise data is NULL */
     struct mm_matrix unaligned_b; /* B of product 0 if TMA cannot load B; otherwise data is NULL */
     CUtensorMap of_c;             /* valid if maps_c */
+    CUtensorMap of_addend;        /* valid if the product has an addend, but not of float64 */
     bool maps_c;                  /* TMA stores C */
     unsigned a_lines;             /* rows of op(A) that a block loads for each stage */
     unsigned b_lines;             /* columns of op(B) that a block loads for each stage */

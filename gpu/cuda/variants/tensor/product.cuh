@@ -43,6 +43,7 @@
  *     DEPTH                   elements of k in a stage
  *     A_BYTES, STAGE_BYTES    bytes of A in a stage, and bytes of a stage
  *     STAGES, SHARED_BYTES    stages, and bytes of dynamic shared memory
+ *     LOADS_ADDEND            the producer loads the addend of whole tiles
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -127,6 +128,11 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
+/* Whether the work is all steps of its tile. */
+__device__ __forceinline__ bool mm_is_whole(const mm_tensor_plan &plan, const mm_work_tile &work) {
+    return work.end - work.begin == plan.schedule.steps;
+}
+
 /* Returns the slot of the workspace for partial sums. Sums that include a tile's first step go to the tile's
  * slot. Other sums go to the cluster's slot; a cluster has such sums only in its first shared tile. */
 template <class T>
@@ -159,6 +165,54 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
+/* Whether elements of C have 2 bytes. */
+__device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
+    return plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
+}
+
+constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
+
+/* How the ring has the addend of a tile, with parts like those of C. Part p of consumer c is in step p / EACH
+ * of the addend's STEPS steps, and is part p % EACH * CONSUMERS + c of the stage. */
+template <class T, bool IS_NARROW> struct mm_addend_parts {
+    static constexpr unsigned PARTS = T::SUMS / (IS_NARROW ? 32 : 16);
+    static constexpr unsigned FIT = T::STAGE_BYTES / MM_C_BUFFER_BYTES / T::CONSUMERS;
+    static constexpr unsigned EACH = FIT < PARTS ? FIT : PARTS; /* parts of a consumer in one stage */
+    static constexpr unsigned STEPS = (PARTS + EACH - 1) / EACH;
+    static constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / (IS_NARROW ? 2 : 4); /* columns of a part */
+};
+
+/* The producer loads the addend of a tile, as the tile's last steps. */
+template <class T, bool IS_NARROW>
+__device__ __forceinline__ void mm_produce_addend_parts(const mm_tensor_plan &plan,
+                                                        const mm_tensor_shared<T> &shared,
+                                                        const mm_tensor_tile &tile, mm_ring_state &at) {
+    using parts = mm_addend_parts<T, IS_NARROW>;
+#pragma unroll 1
+    for (unsigned first = 0; first < parts::PARTS; first += parts::EACH) {
+        const unsigned stage = mm_wait_empty(shared.ring, at);
+        const unsigned count = min(parts::EACH, parts::PARTS - first) * T::CONSUMERS;
+        uint64_t *full = &shared.ring.full[stage];
+        mm_mbarrier_arrive_expect(full, count * MM_C_BUFFER_BYTES);
+#pragma unroll 1
+        for (unsigned i = 0; i < count; i++)
+            mm_tma_load(shared.stages + stage * T::STAGE_BYTES + i * MM_C_BUFFER_BYTES, &plan.of_addend,
+                        static_cast<int>(tile.col + (first + i / T::CONSUMERS) * parts::COLS),
+                        static_cast<int>(tile.row + i % T::CONSUMERS * MM_CONSUMER_ROWS),
+                        static_cast<int>(tile.addend), full);
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void mm_produce_addend(const mm_tensor_plan &plan,
+                                                  const mm_tensor_shared<T> &shared,
+                                                  const mm_tensor_tile &tile, mm_ring_state &at) {
+    if (mm_is_narrow(plan))
+        mm_produce_addend_parts<T, true>(plan, shared, tile, at);
+    else
+        mm_produce_addend_parts<T, false>(plan, shared, tile, at);
+}
+
 /* The producer's loop, which one thread runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
@@ -182,6 +236,9 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                 to + T::A_BYTES + rank * OWN * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
                 tile.col + rank * OWN, step * T::DEPTH, tile.b, full);
         }
+        if constexpr (T::LOADS_ADDEND)
+            if (plan.product.addend.rows > 0 && mm_is_whole(plan, walk.work))
+                mm_produce_addend(plan, shared, tile, at);
     }
 }
 

@@ -8,8 +8,6 @@
 
 #include <type_traits>
 
-constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
-
 /* Returns the address of a row's byte in a buffer, which has TMA's 128-byte swizzle. */
 template <typename BYTE>
 __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsigned byte) {
@@ -167,35 +165,7 @@ __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, cons
         mm_copy_staged<uint32_t>(staged, mm_tensor_item(plan, tile), row, col);
 }
 
-/* Stores the part that begins with the thread's sum FIRST, and by recursion all parts to its right. */
-template <class T, bool IS_NARROW, unsigned FIRST>
-__device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
-                                                const mm_tensor_tile &tile,
-                                                const typename T::SUM (&sums)[T::SUMS]) {
-    if constexpr (FIRST < T::SUMS) {
-        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread in one part */
-        constexpr unsigned PART = FIRST / EACH;
-        unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
-        const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
-        /* Waits until TMA has read the buffer. The first part waits for all copies, because the previous tile
-         * may have ended with any buffer. */
-        if (PART == 0 || PART >= T::BUFFERS) {
-            if (mm_my_thread() == 0)
-                mm_tma_store_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
-            mm_consumer_sync();
-        }
-        if constexpr (IS_NARROW)
-            mm_stage_narrow<FIRST>(at, plan.product.c.dtype == MM_BFLOAT16, sums);
-        else
-            mm_stage_wide<FIRST>(at, sums);
-        mm_async_proxy_fence();
-        mm_consumer_sync();
-        mm_store_staged(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
-                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile,
-                        IS_NARROW);
-        mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, sums);
-    }
-}
+/* --- the epilogue's terms: alpha, the addend, the bias and relu */
 
 __device__ __forceinline__ float mm_scale_as(const mm_scale &scale, float) {
     return scale.of_float;
@@ -204,7 +174,15 @@ __device__ __forceinline__ uint32_t mm_scale_as(const mm_scale &scale, uint32_t)
     return scale.of_uint32_t;
 }
 
-/* Returns two neighbours of the addend or of the bias as sums. */
+__device__ __forceinline__ float mm_relu(float x) {
+    asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(x));
+    return x;
+}
+__device__ __forceinline__ uint32_t mm_relu(uint32_t x) {
+    return max(static_cast<int32_t>(x), 0);
+}
+
+/* Returns two elements of C's type as sums. */
 template <typename SUM>
 __device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype, const mm_pair<SUM> &pair) {
     return pair;
@@ -221,74 +199,117 @@ __device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype dtype, const mm_pair
     return sums;
 }
 
-/* Adds factor·x to the sums of one row of the thread's fragment, and of the row 8 rows below if `down` is 1.
- * `from` is x at the thread's first column; x has `left` columns from there on. */
-template <unsigned COUNT, typename SUM, typename ELEMENT>
-__device__ __forceinline__ void mm_add_row(SUM (&sums)[COUNT], unsigned down, SUM factor, mm_dtype dtype,
-                                           const ELEMENT *from, unsigned left) {
-    const auto *pairs = reinterpret_cast<const mm_pair<ELEMENT> *>(from);
+/* Applies the epilogue to the thread's EACH sums of a part, from FIRST on. The part begins at column `col` of
+ * C. `addend` is the part of the addend in shared memory, or nullptr if there is no addend. */
+template <typename ELEMENT, unsigned FIRST, unsigned EACH, typename SUM, unsigned COUNT>
+__device__ __forceinline__ void mm_finish_part(const mm_product &product, const unsigned char *addend,
+                                               unsigned col, SUM (&sums)[COUNT]) {
+    using pair = mm_pair<ELEMENT>;
+    const mm_epilogue &epilogue = product.epilogue;
+    const SUM alpha = mm_scale_as(epilogue.alpha, SUM()), beta = mm_scale_as(epilogue.beta, SUM());
+    const mm_dtype dtype = product.c.dtype;
+    const unsigned lane = threadIdx.x % 32, n = static_cast<unsigned>(product.n);
+    const unsigned row = mm_my_thread() / 32 * 16 + lane / 4;
+    const unsigned first_col = col + lane % 4 * 2;
+    const unsigned left = first_col < n ? n - first_col : 0; /* columns of C from first_col on */
 #pragma unroll
-    for (unsigned i = 0; i < COUNT; i += 4) {
-        mm_pair<ELEMENT> pair = {};
-        if (i * 2 < left)
-            pair = pairs[i];
-        const mm_pair<SUM> x = mm_sums_of<SUM>(dtype, pair);
-#pragma unroll
-        for (unsigned j = 0; j < 2; j++) {
-            SUM &sum = sums[i + 2 * down + j];
-            sum = mm_cuda_multiply_add(factor, x.elements[j], sum);
-        }
-    }
-}
-
-/* Applies an epilogue for which `finishes` is true (tensor.c) to a consumer's sums of the tile. */
-template <typename ELEMENT, typename SUM, unsigned COUNT>
-__device__ __forceinline__ void mm_tensor_finish(const mm_product &product, const mm_tensor_tile &tile,
-                                                 SUM (&sums)[COUNT]) {
-    using number = std::conditional_t<std::is_same<SUM, float>::value, float, int32_t>;
-    const mm_terms terms = mm_product_terms(&product);
-    const mm_tile first = mm_fragment_position(0);
-    const unsigned row = tile.row + first.row, col = tile.col + first.col;
-    const unsigned m = static_cast<unsigned>(product.m), n = static_cast<unsigned>(product.n);
-    const SUM alpha = mm_scale_as(terms.epilogue.alpha, SUM()),
-              beta = mm_scale_as(terms.epilogue.beta, SUM());
-    const ELEMENT *bias = static_cast<const ELEMENT *>(terms.bias) + col;
-    const ELEMENT *addend = static_cast<const ELEMENT *>(terms.addend) + row * terms.addend_row_step + col;
-#pragma unroll
-    for (unsigned i = 0; i < COUNT; i++)
+    for (unsigned i = FIRST; i < FIRST + EACH; i++)
         sums[i] = mm_cuda_multiply_add(alpha, sums[i], -SUM());
+    if (addend != nullptr)
 #pragma unroll
-    for (unsigned down = 0; down < 2; down++) {
-        const unsigned left = row + 8 * down < m && col < n ? n - col : 0;
-        if (terms.addend != nullptr)
-            mm_add_row(sums, down, beta, terms.dtype, addend + 8 * down * terms.addend_row_step, left);
-        if (terms.bias != nullptr)
-            mm_add_row(sums, down, static_cast<SUM>(1), terms.dtype, bias, left);
-    }
-    if (terms.epilogue.activation == MM_ACTIVATION_RELU)
+        for (unsigned i = 0; i < EACH; i += 2) {
+            const unsigned byte = (i / 4 * 8 + lane % 4 * 2) * sizeof(ELEMENT);
+            const pair x = *reinterpret_cast<const pair *>(mm_staged_at(addend, row + i / 2 % 2 * 8, byte));
+            const mm_pair<SUM> values = mm_sums_of<SUM>(dtype, x);
 #pragma unroll
-        for (unsigned i = 0; i < COUNT; i++)
-            sums[i] = static_cast<number>(sums[i]) <= 0 ? 0 : sums[i];
+            for (unsigned j = 0; j < 2; j++)
+                sums[FIRST + i + j] = mm_cuda_multiply_add(beta, values.elements[j], sums[FIRST + i + j]);
+        }
+    if (product.bias.rows > 0)
+#pragma unroll
+        for (unsigned i = 0; i < EACH; i += 4) {
+            pair x = {};
+            if (i * 2 < left)
+                x = static_cast<const pair *>(product.bias.data)[(first_col + i * 2) / 2];
+            const mm_pair<SUM> values = mm_sums_of<SUM>(dtype, x);
+#pragma unroll
+            for (unsigned j = 0; j < 4; j++)
+                sums[FIRST + i + j] += values.elements[j % 2];
+        }
+    if (epilogue.activation == MM_ACTIVATION_RELU)
+#pragma unroll
+        for (unsigned i = FIRST; i < FIRST + EACH; i++)
+            sums[i] = mm_relu(sums[i]);
 }
 
+/* --- a consumer's tile */
+
+/* A consumer's way through the stages with the addend. */
+template <class T> struct mm_addend_reader {
+    const mm_tensor_shared<T> &shared;
+    mm_ring_state &at;
+    unsigned stage;
+};
+
+/* Stores the part that begins with the thread's sum FIRST, and by recursion all parts to its right. */
+template <class T, bool IS_NARROW, unsigned FIRST>
+__device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
+                                                const mm_tensor_tile &tile, mm_addend_reader<T> &addend,
+                                                typename T::SUM (&sums)[T::SUMS]) {
+    if constexpr (FIRST < T::SUMS) {
+        constexpr unsigned EACH = IS_NARROW ? 32 : 16; /* sums of a thread in one part */
+        constexpr unsigned PART = FIRST / EACH;
+        using element = std::conditional_t<IS_NARROW, uint16_t, typename T::SUM>;
+        using parts = mm_addend_parts<T, IS_NARROW>;
+        unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
+        const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
+        const bool has_addend = plan.product.addend.rows > 0;
+        if (PART % parts::EACH == 0 && has_addend)
+            addend.stage = mm_wait_full(addend.shared.ring, addend.at);
+        if (plan.product.epilogue.is_set)
+            mm_finish_part<element, FIRST, EACH>(
+                plan.product,
+                has_addend ? addend.shared.stages + addend.stage * T::STAGE_BYTES +
+                                 (PART % parts::EACH * T::CONSUMERS + mm_my_consumer()) * MM_C_BUFFER_BYTES
+                           : nullptr,
+                tile.col + FIRST * 2, sums);
+        /* Waits until TMA has read the buffer. The first part waits for all copies, because the previous tile
+         * may have ended with any buffer. */
+        if (PART == 0 || PART >= T::BUFFERS) {
+            if (mm_my_thread() == 0)
+                mm_tma_store_wait<PART == 0 ? 0 : T::BUFFERS - 1>();
+            mm_consumer_sync();
+        }
+        if constexpr (IS_NARROW)
+            mm_stage_narrow<FIRST>(at, plan.product.c.dtype == MM_BFLOAT16, sums);
+        else
+            mm_stage_wide<FIRST>(at, sums);
+        mm_async_proxy_fence();
+        mm_consumer_sync();
+        if ((PART % parts::EACH == parts::EACH - 1 || FIRST + EACH == T::SUMS) && has_addend)
+            mm_release<T::CLUSTER>(addend.shared.ring, addend.stage);
+        mm_store_staged(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
+                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile,
+                        IS_NARROW);
+        mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, addend, sums);
+    }
+}
+
+/* Applies the epilogue, and stores a whole tile. `at` is the consumer's position in the ring. */
 template <class T>
 __device__ __forceinline__ void
 mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared, const mm_tensor_tile &tile,
-                   typename T::SUM (&sums)[T::SUMS]) {
+                   mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
     unsigned char *staged =
         shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
-    const bool is_narrow = plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
+    mm_addend_reader<T> addend = {shared, at, 0};
     if constexpr (std::is_same<typename T::SUM, float>::value) {
-        if (is_narrow) {
-            if (plan.product.epilogue.is_set)
-                mm_tensor_finish<uint16_t>(mm_tensor_item(plan, tile), tile, sums);
-            mm_tensor_store<T, true, 0>(plan, staged, tile, sums);
+        if (mm_is_narrow(plan)) {
+            mm_tensor_store<T, true, 0>(plan, staged, tile, addend, sums);
             return;
         }
     }
-    if (plan.product.epilogue.is_set)
-        mm_tensor_finish<typename T::SUM>(mm_tensor_item(plan, tile), tile, sums);
-    mm_tensor_store<T, false, 0>(plan, staged, tile, sums);
+    mm_tensor_store<T, false, 0>(plan, staged, tile, addend, sums);
 }
 
 /* --- stores without buffers */
@@ -308,20 +329,6 @@ __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, 
         to[1] = pair.elements[1];
 }
 
-/* Applies an epilogue to two sums that are neighbours in a row of C; is_whole: C has the second element too.
- * Not inlined, because a thread may have dozens of sums. */
-#define MM_FINISH_PAIR(SUM)                                                                                  \
-    __device__ __noinline__ static inline mm_pair<SUM> mm_finish_pair(                                       \
-        mm_terms terms, size_t row, size_t col, bool is_whole, mm_pair<SUM> pair) {                          \
-        pair.elements[0] = mm_finish_##SUM(&terms, row, col, pair.elements[0]);                              \
-        if (is_whole)                                                                                        \
-            pair.elements[1] = mm_finish_##SUM(&terms, row, col + 1, pair.elements[1]);                      \
-        return pair;                                                                                         \
-    }
-MM_FINISH_PAIR(float)
-MM_FINISH_PAIR(double)
-MM_FINISH_PAIR(uint32_t)
-
 /* Stores two sums that are neighbours in a row of C, unless they lie past an edge of C. */
 template <typename SUM>
 __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, size_t row, size_t col,
@@ -331,12 +338,6 @@ __device__ __forceinline__ void mm_store_neighbours(const mm_product &product, s
     const mm_matrix &c = product.c;
     const size_t index = row * c.ld + col;
     const bool is_whole = col + 1 < product.n;
-    if (product.epilogue.is_set) {
-        const mm_pair<SUM> pair =
-            mm_finish_pair(mm_product_terms(&product), row, col, is_whole, mm_pair<SUM>{{first, second}});
-        first = pair.elements[0];
-        second = pair.elements[1];
-    }
     if (std::is_same<SUM, double>::value && c.dtype != MM_FLOAT64)
         mm_store_pair(c, index, is_whole, mm_round_pair<float>(false, first, second));
     else if (std::is_same<SUM, float>::value && c.dtype != MM_FLOAT32)

@@ -179,18 +179,33 @@ static enum mm_status map_operand(encode *function, const struct type *type, con
     return MM_OK;
 }
 
-/* Encodes the tensor map of C if TMA can store C. TMA writes whole groups of 16 bytes, even past the end of a
- * row, so rows must be multiples of 16 bytes. */
-static enum mm_status map_result(encode *function, const struct type *type, const struct mm_product *product,
-                                 struct mm_tensor_plan *plan, struct mm_error *error) {
-    const bool is_narrow = mm_dtype_bytes(product->c.dtype) == 2;
-    plan->maps_c = !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
-                   product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
-    return plan->maps_c
-               ? map_matrix(function,
-                            is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                            &product->c, mm_product_count(product), MM_CONSUMER_ROWS, &plan->of_c, error)
-               : MM_OK;
+/* Encodes a tensor map of C or of the addend, in boxes of 128 bytes × the rows of a consumer. */
+static enum mm_status map_result(encode *function, const struct mm_matrix *matrix, size_t count,
+                                 CUtensorMap *map, struct mm_error *error) {
+    const bool is_narrow = mm_dtype_bytes(matrix->dtype) == 2;
+    return map_matrix(function, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                      matrix, count, MM_CONSUMER_ROWS, map, error);
+}
+
+/* Whether TMA can store C. TMA writes 16 bytes at a time, also past the end of a row, so threads store a C
+ * whose rows are not a multiple of 16 bytes. */
+static bool can_map_c(const struct type *type, const struct mm_product *product) {
+    return !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
+           product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
+}
+
+/* Encodes the tensor maps of C and of the addend, if TMA can copy them. */
+static enum mm_status map_results(encode *function, const struct type *type, const struct mm_product *product,
+                                  struct mm_tensor_plan *plan, struct mm_error *error) {
+    const struct mm_matrix *addend = &product->addend;
+    const size_t addends = product->stack == NULL ? 1 : product->stack->addend_count;
+    enum mm_status status = MM_OK;
+    plan->maps_c = can_map_c(type, product);
+    if (plan->maps_c)
+        status = map_result(function, &product->c, mm_product_count(product), &plan->of_c, error);
+    if (status == MM_OK && addend->rows > 0 && !type->kernels->threads_copy)
+        status = map_result(function, addend, addends, &plan->of_addend, error);
+    return status;
 }
 
 /* --- the launch ---------------------------------------------------------------------------------- */
@@ -281,7 +296,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     if (status == MM_OK)
         status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, &plan.unaligned_b, error);
     if (status == MM_OK)
-        status = map_result(function, call->type, product, &plan, error);
+        status = map_results(function, call->type, product, &plan, error);
     const dim3 grid = {call->schedule.clusters * cluster, 1, 1};
     if (status == MM_OK)
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
@@ -326,16 +341,17 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-static bool holds_pairs(const struct mm_matrix *matrix) {
-    return matrix->ld % 2 == 0 && (uintptr_t)matrix->data % 8 == 0;
-}
-
 /* Whether the kernels can apply the product's epilogue. The kernels of wgmma have no code for activations
- * beyond relu, and load the addend and the bias in pairs of elements. */
+ * beyond relu, load the addend by TMA, and load the bias in pairs of elements. */
 static bool finishes(const struct mm_product *product) {
-    return !product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy ||
-           (product->epilogue.activation <= MM_ACTIVATION_RELU && !product->transpose_addend &&
-            product->n % 2 == 0 && holds_pairs(&product->addend) && holds_pairs(&product->bias));
+    const struct mm_matrix *addend = &product->addend;
+    const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
+    if (!product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy)
+        return true;
+    return product->epilogue.activation <= MM_ACTIVATION_RELU && product->n % 2 == 0 &&
+           (uintptr_t)product->bias.data % 8 == 0 &&
+           (addend->rows == 0 ||
+            (!product->transpose_addend && mm_cuda_is_aligned(addend) && row_bytes % ALIGNMENT == 0));
 }
 
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,

@@ -25,6 +25,7 @@ constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
 template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct mm_wgmma_tile {
     using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
+    static constexpr bool LOADS_ADDEND = true;
     static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
     static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
@@ -144,13 +145,13 @@ struct mm_wgmma_roles {
                 mm_tensor_promote<T>(shared, work, at, sums);
             else
                 mm_tensor_add_up<T>(shared, work, at, sums);
-            if (work.end - work.begin < plan.schedule.steps)
+            if (mm_is_whole(plan, work))
+                mm_tensor_epilogue<T>(plan, shared, walk.tile, at, sums);
+            else
                 mm_store_sums(sums,
                               mm_sums_at<T::SUMS, T::CONSUMERS>(static_cast<typename T::SUM *>(plan.sums),
                                                                 mm_tensor_slot<T>(plan, work) * T::CLUSTER +
                                                                     blockIdx.x % T::CLUSTER));
-            else
-                mm_tensor_epilogue<T>(plan, shared, walk.tile, sums);
         }
         if (mm_my_thread() == 0)
             mm_tma_store_wait<0>(); /* TMA must have read shared memory before the block ends */
