@@ -124,7 +124,7 @@ static bool costs_little(const struct pair *pair, size_t row, size_t col, float 
 
 static struct expected expected_of(const struct pair *pair, size_t row, size_t col) {
     const size_t k = pair->a.k;
-    struct expected expected = {.row = row, .col = col, .scale = 1.0};
+    struct expected expected = {.row = row, .col = col, .scale = 1.0, .growth = 1.0};
     for (size_t depth = 0; depth < k; depth++) {
         const double product = (double)pair->a.x[row * k + depth] * (double)pair->b.x[col * k + depth];
         expected.sum += product;
