@@ -335,6 +335,5 @@ static void job_that_does_not_fit_fails_alone(void **state) {
 RUN_TESTS_BETWEEN(reset, drop, keys_say_which_jobs_may_share_a_launch, other_outlines_have_other_keys,
                   batch_is_one_launch, a_full_batch_is_launched,
                   jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
-                  epilogues_share_a_launch, terms_that_a_batch_cannot_read,
-                  what_may_go_together_goes_so_alone, of_a_batch_without_memory_the_first_begins,
-                  a_neighbour_that_does_not_fit_fails_alone)
+                  epilogues_share_a_launch, terms_that_a_batch_cannot_read, single_job_runs_as_a_batch_of_one,
+                  without_memory_for_a_batch_the_first_job_begins, job_that_does_not_fit_fails_alone)

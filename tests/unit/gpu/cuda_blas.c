@@ -360,5 +360,5 @@ static void an_epilogue_is_a_pass(void **state) {
     }
 }
 
-RUN_TESTS(each_product_is_brought_into_form, what_suits_is_left_as_it_is, without_depth_a_kernel_stores_c,
-          an_epilogue_is_a_pass)
+RUN_TESTS(operands_are_prepared_for_the_library, suitable_operands_are_not_copied,
+          without_depth_a_kernel_stores_c, an_epilogue_is_a_pass)
