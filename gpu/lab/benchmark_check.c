@@ -56,7 +56,7 @@ static double expect_float(const struct mm_product *product, size_t row, size_t 
         bias = mm_dtype_get(product->bias.dtype, product->bias.data, col);
     *magnitude = fabs(alpha) * *magnitude + fabs(added) + fabs(bias);
     const double x = alpha * (sum + low) + added + bias;
-    return activation == MM_ACTIVATION_RELU ? MM_RELU(x) : mm_activate_double(activation, x);
+    return mm_activated_double(activation, x);
 }
 
 /* Computes the next span of the sample. If an element is not finite, the sample becomes empty, because it
