@@ -119,8 +119,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* Fills C with NaN, because the check finds a single NaN. Uses random bits if the type has no NaN, and for a
- * transposition, because A may contain NaN. */
+/* Fills C with NaN, because a check of all of C finds a single NaN. Uses random bits if the type has no NaN,
+ * and for a transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);

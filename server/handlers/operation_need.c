@@ -101,8 +101,9 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
     struct mm_product *product = &job->product;
     char *scratch = operation->scratch.data;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        if (need->operand_bytes[index] > 0)
-            mm_product_place_operand(product, index, scratch);
+        if (need->operand_bytes[index] == 0)
+            continue; /* there may be no scratch */
+        mm_product_place_operand(product, index, scratch);
         scratch += need->operand_bytes[index];
     }
     if (check_bytes(operation) > 0)

@@ -17,25 +17,31 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
-/* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. */
-#define MM_CUDA_EPILOGUE(SUM)                                                                                \
+/* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. Kernels with
+ * wgmma cannot call functions, so with CALLS false no activation is beyond relu. */
+#define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
         return mm_load_##SUM(dtype, elements, index);                                                        \
     }                                                                                                        \
-    __device__ __forceinline__ SUM mm_cuda_combine(const struct mm_terms &terms, SUM sum, SUM addend,        \
-                                                   SUM bias) {                                               \
+    template <bool CALLS>                                                                                    \
+    __device__ __forceinline__ SUM mm_cuda_apply(const struct mm_terms &terms, SUM sum, SUM addend,          \
+                                                 SUM bias) {                                                 \
         const SUM x = mm_combine_##SUM(&terms.epilogue, sum, terms.addend == nullptr ? nullptr : &addend,    \
                                        terms.bias == nullptr ? nullptr : &bias);                             \
-        return mm_activated_##SUM(terms.epilogue.activation, x);                                             \
+        return ACTIVATED;                                                                                    \
     }
-MM_CUDA_EPILOGUE(float)
-MM_CUDA_EPILOGUE(double)
-MM_CUDA_EPILOGUE(uint32_t)
+#define MM_CUDA_ACTIVATED(SUM)                                                                               \
+    (CALLS ? mm_activated_##SUM(terms.epilogue.activation, x)                                                \
+     : terms.epilogue.activation == MM_ACTIVATION_RELU && x <= 0 ? 0                                         \
+                                                                 : x)
+MM_CUDA_EPILOGUE(float, MM_CUDA_ACTIVATED(float))
+MM_CUDA_EPILOGUE(double, MM_CUDA_ACTIVATED(double))
+MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 
-/* Loads the terms of COUNT elements of D, and applies the epilogue to their sums. `row` and `col` return
- * where element `index` is. Loads all terms first, because each load takes hundreds of cycles. */
-template <unsigned COUNT, typename SUM, typename ROW, typename COL>
+/* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return where element i is. Loads
+ * all terms first, because each load takes hundreds of cycles. */
+template <bool CALLS = true, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
                                                COL col) {
     const struct mm_terms terms = mm_product_terms(&product);
@@ -52,7 +58,37 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
     }
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
-        sums[i] = mm_cuda_combine(terms, sums[i], addend[i], bias[i]);
+        sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
+}
+
+/* Applies the epilogue in place to ROWS×COLS elements of C from (row, col) on. The warp's threads have stored
+ * their sums, which have C's type. Each lane has AT_ONCE elements in flight. A loop over memory is faster
+ * than unrolled code over registers, which a block runs once and must fetch. */
+template <unsigned ROWS, unsigned COLS, unsigned AT_ONCE, bool CALLS, typename SUM>
+__device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &product, size_t row,
+                                                      size_t col) {
+    constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
+    constexpr unsigned APART = 32 / WIDTH; /* rows between two elements of a lane */
+    static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
+    const unsigned lane = threadIdx.x % 32;
+    SUM *const c = static_cast<SUM *>(product.c.data);
+    __syncwarp();
+#pragma unroll 1
+    for (unsigned step = 0; step < COLS / WIDTH * (ROWS / APART / AT_ONCE); step++) {
+        const size_t first = row + step % (ROWS / APART / AT_ONCE) * (APART * AT_ONCE) + lane / WIDTH;
+        const size_t at = col + step / (ROWS / APART / AT_ONCE) * WIDTH + lane % WIDTH;
+        SUM x[AT_ONCE] = {};
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            if (first + i * APART < product.m && at < product.n)
+                x[i] = c[(first + i * APART) * product.c.ld + at];
+        mm_cuda_finish<CALLS>(
+            product, x, [=](unsigned i) { return first + i * APART; }, [=](unsigned) { return at; });
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            if (first + i * APART < product.m && at < product.n)
+                c[(first + i * APART) * product.c.ld + at] = x[i];
+    }
 }
 
 /* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and

@@ -214,7 +214,7 @@ static void wrong_results_of_given_operands_are_found(void **state) {
 
 static struct mm_benchmark_request product_with_epilogue(enum mm_dtype dtype, enum mm_dtype c_dtype,
                                                          enum mm_activation activation) {
-    struct mm_benchmark_request request = lab_product(33, 37, 65, 1, "naive no_corner no_bias naive");
+    struct mm_benchmark_request request = lab_product(9, 37, 33, 1, "naive no_corner no_bias naive");
     const enum mm_dtype sum = mm_dtype_sum(dtype);
     request.dtype = dtype;
     request.c_dtype = c_dtype;
@@ -248,7 +248,7 @@ static void wrong_results_of_epilogues_are_found(void **state) {
 
 /* Each operand of the epilogue may be absent. An activation of a sum that is not finite is not checked. */
 static void epilogues_may_lack_operands(void **state) {
-    static float elements[33 * 37];
+    static float elements[9 * 37];
     for (enum mm_activation activation = 0; activation < MM_ACTIVATION_COUNT; activation++)
         for (unsigned index = MM_OPERAND_ADDEND; index < MM_OPERANDS_MAX; index++) {
             struct mm_benchmark_request request = product_with_epilogue(MM_FLOAT32, MM_FLOAT32, activation);

@@ -92,7 +92,8 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
             const float least = mm_fp32_least(of_row, of_col);
             if (row >= product.m || col >= product.n)
                 continue;
-            mm_store_c(product, row, col, mm_fp32_unscaled(sums.sums[i], exponent));
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] =
+                mm_fp32_unscaled(sums.sums[i], exponent);
             if (!(fabsf(sums.sums[i]) >= least)) {
                 note_uncertain(plan, row, col);
             } else if (adds) {
@@ -214,6 +215,11 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *l
         const unsigned fours = !adds ? uncertain_fours(sums, lines) : (1u << SUMS / 4) - 1;
         epilogue_slow(plan, lines, slot, tile, fours, adds);
     }
+    if (plan.product.epilogue.is_set)
+        mm_cuda_finish_stored<16, COLS, 16, false, float>(
+            plan.product,
+            size_t{tile.row} * ROWS + mm_my_consumer() * MM_CONSUMER_ROWS + mm_my_thread() / 32 * 16,
+            size_t{tile.col} * COLS);
 }
 
 } // namespace

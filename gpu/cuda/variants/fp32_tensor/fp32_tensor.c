@@ -388,7 +388,7 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
  * large. Each product of a stack has its own launches. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
-    if (product->epilogue.is_set)
+    if (product->epilogue.is_set && product->epilogue.activation > MM_ACTIVATION_RELU)
         return mm_cuda_plan_finish(mm_cuda_fp32_tensor, product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan simt = simt_plan_of(&one, plan);

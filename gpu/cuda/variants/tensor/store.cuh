@@ -212,9 +212,10 @@ __device__ __forceinline__ void mm_finish_part(const mm_product &product, const 
     const unsigned row = mm_my_thread() / 32 * 16 + lane / 4;
     const unsigned first_col = col + lane % 4 * 2;
     const unsigned left = first_col < n ? n - first_col : 0; /* columns of C from first_col on */
+    if (alpha != static_cast<SUM>(1))
 #pragma unroll
-    for (unsigned i = FIRST; i < FIRST + EACH; i++)
-        sums[i] = mm_cuda_multiply_add(alpha, sums[i], -SUM());
+        for (unsigned i = FIRST; i < FIRST + EACH; i++)
+            sums[i] = mm_cuda_multiply_add(alpha, sums[i], -SUM());
     if (addend != nullptr)
 #pragma unroll
         for (unsigned i = 0; i < EACH; i += 2) {

@@ -203,7 +203,7 @@ static enum mm_status map_results(encode *function, const struct type *type, con
     plan->maps_c = can_map_c(type, product);
     if (plan->maps_c)
         status = map_result(function, &product->c, mm_product_count(product), &plan->of_c, error);
-    if (status == MM_OK && addend->rows > 0 && !type->kernels->threads_copy)
+    if (status == MM_OK && plan->product.addend.rows > 0 && !type->kernels->threads_copy)
         status = map_result(function, addend, addends, &plan->of_addend, error);
     return status;
 }
@@ -290,6 +290,8 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     encode *function = NULL;
     if (product->stack != NULL)
         place_stack(product->stack, &plan);
+    if (!product->epilogue.is_set)
+        plan.product.addend.rows = plan.product.bias.rows = 0;
     enum mm_status status = find_encode(lane, &function, error);
     if (status == MM_OK)
         status = map_operand(function, call->type, &call->a, plan.a_lines, &plan.a, &plan.unaligned_a, error);
@@ -341,13 +343,16 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. The kernels of wgmma have no code for activations
- * beyond relu, load the addend by TMA, and load the bias in pairs of elements. */
+/* Whether the kernels can apply the product's epilogue. The kernels of float64 apply it to sums that they
+ * have stored, so C has their type. The kernels of wgmma have no code for activations beyond relu, load the
+ * addend by TMA, and load the bias in pairs of elements. */
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
-    if (!product->epilogue.is_set || type_of(product->a.dtype)->kernels->threads_copy)
+    if (!product->epilogue.is_set)
         return true;
+    if (product->a.dtype == MM_FLOAT64)
+        return product->c.dtype == MM_FLOAT64;
     return product->epilogue.activation <= MM_ACTIVATION_RELU && product->n % 2 == 0 &&
            (uintptr_t)product->bias.data % 8 == 0 &&
            (addend->rows == 0 ||
