@@ -20,9 +20,10 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
 /* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. Kernels with
  * wgmma cannot call functions, so with CALLS false no activation is beyond relu. */
 #define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
+    template <bool IS_SUM>                                                                                   \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
-        return mm_load_##SUM(dtype, elements, index);                                                        \
+        return IS_SUM ? static_cast<const SUM *>(elements)[index] : mm_load_##SUM(dtype, elements, index);   \
     }                                                                                                        \
     template <bool CALLS>                                                                                    \
     __device__ __forceinline__ SUM mm_cuda_apply(const struct mm_terms &terms, SUM sum, SUM addend,          \
@@ -41,7 +42,7 @@ MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 
 /* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return where element i is. Loads
  * all terms first, because each load takes hundreds of cycles. */
-template <bool CALLS = true, unsigned COUNT, typename SUM, typename ROW, typename COL>
+template <bool CALLS, bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
                                                COL col) {
     const struct mm_terms terms = mm_product_terms(&product);
@@ -51,10 +52,11 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
     for (unsigned i = 0; i < COUNT; i++) {
         const bool is_inside = row(i) < product.m && col(i) < product.n;
         if (is_inside && terms.addend != nullptr)
-            addend[i] = mm_cuda_load(terms.dtype, terms.addend,
+            addend[i] =
+                mm_cuda_load<IS_SUM>(terms.dtype, terms.addend,
                                      row(i) * terms.addend_row_step + col(i) * terms.addend_col_step, SUM());
         if (is_inside && terms.bias != nullptr)
-            bias[i] = mm_cuda_load(terms.dtype, terms.bias, col(i), SUM());
+            bias[i] = mm_cuda_load<IS_SUM>(terms.dtype, terms.bias, col(i), SUM());
     }
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
@@ -70,24 +72,36 @@ __device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &p
     constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
     constexpr unsigned APART = 32 / WIDTH; /* rows between two elements of a lane */
     static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
+    const struct mm_terms terms = mm_product_terms(&product);
     const unsigned lane = threadIdx.x % 32;
-    SUM *const c = static_cast<SUM *>(product.c.data);
     __syncwarp();
 #pragma unroll 1
     for (unsigned step = 0; step < COLS / WIDTH * (ROWS / APART / AT_ONCE); step++) {
         const size_t first = row + step % (ROWS / APART / AT_ONCE) * (APART * AT_ONCE) + lane / WIDTH;
         const size_t at = col + step / (ROWS / APART / AT_ONCE) * WIDTH + lane % WIDTH;
-        SUM x[AT_ONCE] = {};
+        const unsigned rows =
+            first < product.m && at < product.n ? static_cast<unsigned>(product.m - first) : 0;
+        SUM *const c = static_cast<SUM *>(product.c.data) + first * product.c.ld + at;
+        const SUM *const from = static_cast<const SUM *>(terms.addend) + first * terms.addend_row_step +
+                                at * terms.addend_col_step;
+        SUM sums[AT_ONCE] = {};
+        SUM addend[AT_ONCE] = {};
+        SUM bias = 0;
+        if (rows > 0 && terms.bias != nullptr)
+            bias = __ldg(static_cast<const SUM *>(terms.bias) + at);
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i * APART < product.m && at < product.n)
-                x[i] = c[(first + i * APART) * product.c.ld + at];
-        mm_cuda_finish<CALLS>(
-            product, x, [=](unsigned i) { return first + i * APART; }, [=](unsigned) { return at; });
+            if (i * APART < rows)
+                sums[i] = c[i * APART * product.c.ld];
+        if (terms.addend != nullptr)
+#pragma unroll
+            for (unsigned i = 0; i < AT_ONCE; i++)
+                if (i * APART < rows)
+                    addend[i] = __ldg(from + i * APART * terms.addend_row_step);
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i * APART < product.m && at < product.n)
-                c[(first + i * APART) * product.c.ld + at] = x[i];
+            if (i * APART < rows)
+                c[i * APART * product.c.ld] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias);
     }
 }
 
