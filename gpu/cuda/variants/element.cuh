@@ -23,7 +23,8 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     template <bool IS_SUM>                                                                                   \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
-        return IS_SUM ? static_cast<const SUM *>(elements)[index] : mm_load_##SUM(dtype, elements, index);   \
+        return IS_SUM ? __ldg(static_cast<const SUM *>(elements) + index)                                    \
+                      : mm_load_##SUM(dtype, elements, index);                                               \
     }                                                                                                        \
     template <bool CALLS>                                                                                    \
     __device__ __forceinline__ SUM mm_cuda_apply(const struct mm_terms &terms, SUM sum, SUM addend,          \
@@ -61,48 +62,6 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
         sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
-}
-
-/* Applies the epilogue in place to ROWS×COLS elements of C from (row, col) on. The warp's threads have stored
- * their sums, which have C's type. Each lane has AT_ONCE elements in flight. A loop over memory is faster
- * than unrolled code over registers, which a block runs once and must fetch. */
-template <unsigned ROWS, unsigned COLS, unsigned AT_ONCE, bool CALLS, typename SUM>
-__device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &product, size_t row,
-                                                      size_t col) {
-    constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
-    constexpr unsigned APART = 32 / WIDTH; /* rows between two elements of a lane */
-    static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
-    const struct mm_terms terms = mm_product_terms(&product);
-    const unsigned lane = threadIdx.x % 32;
-    __syncwarp();
-#pragma unroll 1
-    for (unsigned step = 0; step < COLS / WIDTH * (ROWS / APART / AT_ONCE); step++) {
-        const size_t first = row + step % (ROWS / APART / AT_ONCE) * (APART * AT_ONCE) + lane / WIDTH;
-        const size_t at = col + step / (ROWS / APART / AT_ONCE) * WIDTH + lane % WIDTH;
-        const unsigned rows =
-            first < product.m && at < product.n ? static_cast<unsigned>(product.m - first) : 0;
-        SUM *const c = static_cast<SUM *>(product.c.data) + first * product.c.ld + at;
-        const SUM *const from = static_cast<const SUM *>(terms.addend) + first * terms.addend_row_step +
-                                at * terms.addend_col_step;
-        SUM sums[AT_ONCE] = {};
-        SUM addend[AT_ONCE] = {};
-        SUM bias = 0;
-        if (rows > 0 && terms.bias != nullptr)
-            bias = __ldg(static_cast<const SUM *>(terms.bias) + at);
-#pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++)
-            if (i * APART < rows)
-                sums[i] = c[i * APART * product.c.ld];
-        if (terms.addend != nullptr)
-#pragma unroll
-            for (unsigned i = 0; i < AT_ONCE; i++)
-                if (i * APART < rows)
-                    addend[i] = __ldg(from + i * APART * terms.addend_row_step);
-#pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++)
-            if (i * APART < rows)
-                c[i * APART * product.c.ld] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias);
-    }
 }
 
 /* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and

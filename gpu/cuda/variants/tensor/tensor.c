@@ -343,18 +343,19 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. The kernels of float64 apply it to sums that they
- * have stored, so C has their type. The kernels of wgmma have no code for activations beyond relu, load the
- * addend by TMA, and load the bias in pairs of elements. */
+/* Whether the kernels can apply the product's epilogue. They have no code for activations beyond relu, nor
+ * for a float32 C of float64. The kernels of wgmma load the addend by TMA, and the bias in pairs of elements.
+ */
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
     if (!product->epilogue.is_set)
         return true;
+    if (product->epilogue.activation > MM_ACTIVATION_RELU)
+        return false;
     if (product->a.dtype == MM_FLOAT64)
         return product->c.dtype == MM_FLOAT64;
-    return product->epilogue.activation <= MM_ACTIVATION_RELU && product->n % 2 == 0 &&
-           (uintptr_t)product->bias.data % 8 == 0 &&
+    return product->n % 2 == 0 && (uintptr_t)product->bias.data % 8 == 0 &&
            (addend->rows == 0 ||
             (!product->transpose_addend && mm_cuda_is_aligned(addend) && row_bytes % ALIGNMENT == 0));
 }
