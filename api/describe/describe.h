@@ -5,9 +5,9 @@
 
 #include "gpu/device/engine.h"
 
-/* Writes /v1/variants: the variants of all known backends, those with devices first. A variant is available
- * if a device of its backend can run the variant. Attributes of the variant's kernels come from the first
- * such device. The compiler's figures about kernels are shown even without a device. */
+/* Writes /v1/variants: the variants of all known backends. Backends with devices come first. A variant is
+ * available if a device of its backend can run it. The first such device provides the attributes of the
+ * variant's kernels. The compiler's figures about kernels are shown even without a device. */
 char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *length);
 
 /* Writes /v1/devices. Lists only open devices. */

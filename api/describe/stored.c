@@ -1,5 +1,5 @@
-/* Writes stored matrices as JSON text. The connection's thread writes lists of up to 1000 matrices, so this
- * must be fast: no tree of JSON values is built. */
+/* Writes stored matrices as JSON text. The connection's thread writes lists of up to 1000 matrices, so it
+ * must be fast. Therefore it builds no tree of JSON values. */
 #include "api/describe/stored.h"
 
 #include "api/text.h"
