@@ -36,8 +36,9 @@ static enum mm_status read_header(struct reading *reading, const char *file, siz
     return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
-/* Moves the elements that have arrived, and all later bytes, down to an aligned address. The moved bytes
- * overwrite the end of the headers, which were already read. Returns the new length of the body. */
+/* Moves the elements that have arrived, and all bytes after them, down to an aligned address. The moved bytes
+ * overwrite the end of the part's headers, which the reader no longer needs. Returns the new length of the
+ * body. */
 static size_t align(struct reading *reading, char *body, size_t bytes) {
     enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
     struct mm_form_operand *operand = reading->operand;
@@ -170,8 +171,8 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_available(reading, body, body_bytes, false);
 }
 
-/* `finish` is quick if no operand is copied and at most SHORT bytes are unread. The function does not require
- * MM_MULTIPART_END, because the last line may lack its CRLF. */
+/* `finish` is quick if no operand is copied and at most SHORT bytes are unread. MM_MULTIPART_END may be
+ * missing, because the last line may lack its CRLF. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;

@@ -29,8 +29,10 @@ struct mm_form {
     struct mm_form_operand operands[MM_OPERANDS_MAX];
 };
 
-/* Whether the elements must be copied: CSV is text, and no view can describe a stack in Fortran order. If the
- * result is no matrix, neither can a view describe such a c. */
+/* Whether the elements must be copied because no view can describe them. This holds for:
+ * - a CSV file;
+ * - a .npy file in Fortran order if it is a stack, if the endpoint requires row-major matrices, or if it is a
+ *   c of rank 2 or more and the result is no matrix. */
 bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand *operand);
 
 /* Sets the types, shapes and views of form->into from a complete body. May move elements within the body.

@@ -142,7 +142,7 @@ static size_t put_utf8(uint32_t character, char *out) {
     return bytes;
 }
 
-/* Decodes a string without its quotes, cut to fit, and adds a NUL. Returns the length. */
+/* Decodes the text between a string's quotes, cut to fit, and adds a NUL. Returns the length. */
 static size_t copy_string(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
@@ -160,7 +160,8 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* Returns the end of the number or word at `at`, even if misspelled; at + 1 if no word is there. */
+/* Returns the end of the number or word at `at`, even if it is misspelled. Returns at + 1 if there is
+ * none. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))

@@ -1,5 +1,5 @@
 /* Helpers for building Jansson's JSON values. Only files of api/ include this header. Any thread may call
- * these functions, if no other thread uses the same value. */
+ * these functions if no other thread uses the value at that time. */
 #pragma once
 
 #include <jansson.h>
@@ -29,6 +29,6 @@ int mm_json_put_known_count(json_t *object, const char *key, uint64_t value);
 /* Returns the value if `failed` is 0. Otherwise releases the value and returns NULL. */
 json_t *mm_json_finish(json_t *value, int failed);
 
-/* Returns an integer value; the largest is 2⁶³−1, so larger counts become 2⁶³−1. The caller owns the
- * reference. NULL if memory runs out. */
+/* Returns an integer value. A count above 2⁶³−1, Jansson's largest integer, becomes 2⁶³−1. The caller owns
+ * the reference. NULL if memory runs out. */
 json_t *mm_json_count(uint64_t value);

@@ -4,8 +4,8 @@
 
 #include "gpu/product/shape.h"
 
-/* Sizes in bytes of the headers that the server writes. Sizes are multiples of 64, because NumPy aligns
- * elements to 64 bytes. Headers of arrays up to rank 2 have MM_NPY_HEAD_BYTES. */
+/* Sizes in bytes of the headers that the server writes. The sizes are multiples of 64, because NumPy aligns
+ * elements to 64 bytes. The header of an array up to rank 2 has MM_NPY_HEAD_BYTES. */
 enum { MM_NPY_HEAD_BYTES = 128, MM_NPY_HEAD_BYTES_MAX = 256, MM_NPY_SHAPE_TEXT_MAX = 22 * MM_RANK_MAX + 4 };
 
 #define MM_NPY_TYPE "application/x-npy"
