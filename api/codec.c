@@ -47,7 +47,6 @@ static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, c
     return NULL;
 }
 
-/* Returns the codec whose files have this Content-Type, or NULL. */
 static const struct mm_codec *find_file(const char *content_type) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         if (codecs[index]->file_extension != NULL && mm_media_is(content_type, codecs[index]->reply_type))

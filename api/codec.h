@@ -83,7 +83,6 @@ struct mm_body_reader {
     enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
 
-    /* Frees the state and its memory. */
     void (*cancel)(void *reading);
 };
 

@@ -23,9 +23,9 @@ bool mm_media_is(const char *content_type, const char *type) {
     return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
-/* Returns how exactly a media range names the type. 0: the range excludes the type. 1: it names any type. 2:
- * it names only the main type. 3: it names the whole type. If the range is well-formed, sets *valid to true.
- * A range such as "json" is malformed. */
+/* Returns how exactly a media range names the type: 0 if it does not match, 1 if it names any type, 2 if it
+ * names only the main type, 3 if it names the whole type. If the range is well-formed, sets *valid to true. A
+ * range such as "json" is malformed. */
 static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Data for the functions that replace markers: facts, the output and the current marker. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;

@@ -95,7 +95,6 @@ static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* Reads the value of "from" in "a": {"from": "uniform(7)"}, and sets the operand's source. */
 static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     if (!reads_values(scan))

@@ -129,7 +129,6 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
     return MM_JSON_VALUE;
 }
 
-/* Writes a character as UTF-8. Returns its length in bytes. */
 static size_t put_utf8(uint32_t character, char *out) {
     if (character < 0x80) {
         out[0] = (char)character;

@@ -109,5 +109,4 @@ struct mm_json_member {
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
 
-/* Returns a reader for the members of an array or object, for mm_json_step. */
 struct mm_json_reader mm_json_within(const struct mm_value *value);

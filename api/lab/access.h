@@ -48,7 +48,6 @@ void mm_access_init(struct mm_access_request *request);
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
-/* Returns how many of a probe's accesses are in shared memory. These accesses come before all others. */
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
 /* Both functions write the predictions for a probe's accesses, and times if they were measured. Both return

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An access with its measured times and predictions. */
 struct row {
     const struct mm_access *access;
     struct mm_access_time time;

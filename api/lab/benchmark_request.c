@@ -135,7 +135,6 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     return MM_OK;
 }
 
-/* Reads an operand such as {"from": "NAME"}. */
 static enum mm_status read_operand(struct mm_parameters *values, const struct mm_parameter *row,
                                    const struct mm_value *given, struct mm_error *error) {
     struct mm_operands *operands = (struct mm_operands *)values;
@@ -153,7 +152,6 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
                                  (struct mm_slice){from.value.text, from.value.length}, error);
 }
 
-/* Reads the members of the epilogue. */
 static enum mm_status read_epilogue(struct mm_parameters *values, const struct mm_parameter *row,
                                     const struct mm_value *given, struct mm_error *error) {
     const struct mm_slice text = {given->text, given->length};

@@ -83,10 +83,10 @@ struct scaled {
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* Each result is less than two units too small. One unit comes from the power of ten, which is cut after its
- * last bit. The other comes from dropping the bits below 2^-POINT. This error changes no decision: if a
- * decimal of six to eight digits is so near to a midpoint of float32, it is exactly the midpoint. If a
- * float32 is so near to the middle of two such decimals, it is exactly the middle. */
+/* Each result is less than two units too small: less than one because the power of ten has only 64 bits, and
+ * less than one because bits below 2^-POINT are dropped. This error changes no decision. A decimal of six to
+ * eight digits that is so near to a midpoint of float32 is exactly the midpoint. A float32 that is so near to
+ * the middle of two such decimals is exactly the middle. */
 static inline struct scaled scale(const struct parts *parts) {
     /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low. If it is too low, the result has ten
      * digits. */

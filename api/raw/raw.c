@@ -1,7 +1,7 @@
-/* The raw format: the bytes of A, B, C and the bias, as far as the operation has them, row-major and
- * little-endian, with nothing between. The query has the shapes. A generated or stored operand has no bytes
- * in the body. Nothing is copied: views point into the body, where elements of C and the bias may lie at odd
- * addresses. The reply is the result's own buffer. */
+/* The raw format: the elements of A, B, C and the bias, one after another, row-major and little-endian. The
+ * query has the shapes. Operands that are absent, generated or stored have no bytes in the body. Nothing is
+ * copied: views point into the body. The elements of C and the bias may therefore be unaligned. The reply is
+ * the result's own buffer. */
 #include "api/codec.h"
 
 #include <assert.h>
