@@ -56,9 +56,8 @@ enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *er
 enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 
-/* Checks that the result (c_bytes) and the inline operands together fit in host memory. If the backend
- * computes in host memory (is_host), generated operands and operands in device memory count too. Fails with
- * MM_TOO_LARGE. */
+/* Checks that the result (c_bytes) and the inline operands together fit in host memory. On a host backend
+ * (is_host), generated operands and operands in device memory count too. Fails with MM_TOO_LARGE. */
 enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 
@@ -74,8 +73,7 @@ enum mm_status mm_call_epilogue(const struct mm_call *call, struct mm_product *p
 
 enum { MM_EPILOGUE_TEXT_MAX = 32 };
 
-/* Writes the names of the epilogue's terms, such as "alpha,beta,bias,relu". Writes "" if the request has
- * none. */
+/* Writes the names of the epilogue's terms, such as "alpha,beta,bias,relu". Without terms, writes "". */
 void mm_call_epilogue_text(const struct mm_call *call, char text[MM_EPILOGUE_TEXT_MAX]);
 
 /* Adapts a product to column_major operands. Call this after mm_shape_conform. A column_major operand lies in

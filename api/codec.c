@@ -10,8 +10,7 @@ static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &
 
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
-/* Collects the Content-Type of each codec: of replies if `replies`, otherwise of requests. An entry may be
- * NULL. */
+/* Collects each codec's Content-Type: of replies if `replies`, otherwise of requests. Entries may be NULL. */
 static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;

@@ -59,8 +59,8 @@ struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
      * first member of the endpoint's struct, where the query's parameters are. The reader copies the
      * endpoint's whole struct. The caller keeps `limits` and `memory` until it calls `finish` or `cancel`.
-     * Returns the state for the other functions. Returns NULL if memory runs out; mm_codec_decode can then
-     * read the complete body. */
+     * Returns the state for the other functions, or NULL if memory runs out; mm_codec_decode then reads the
+     * complete body. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
@@ -72,14 +72,13 @@ struct mm_body_reader {
      * member is NULL if the reader keeps no such memory. */
     void (*yield)(void *reading);
 
-    /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the whole
+    /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the
      * body. */
     bool (*is_quick)(const void *reading);
 
     /* Ends the reading, and fills the endpoint's struct. On failure the endpoint's struct is unchanged.
      * body->bytes is the last value that `feed` returned, or the body's length if `feed` was never called.
-     * Frees the state, except after MM_BUSY. After MM_BUSY the caller must call `finish` again, or
-     * `cancel`. */
+     * Frees the state, except after MM_BUSY: the caller must then call `finish` again, or `cancel`. */
     enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
 
@@ -103,8 +102,7 @@ struct mm_codec {
     /* A body without a Content-Type has this format if its first character is `first`. 0 if none. */
     char first;
 
-    /* For each operation, the dimensions that the query must give, in words. NULL if the body itself shows
-     * them. */
+    /* The dimensions that the query must give for each operation, in words. NULL if the body shows them. */
     const char *dimensions[MM_OP_COUNT];
 
     /* Checks the Content-Type's parameters. Fails with MM_BAD_REQUEST. NULL if the codec ignores them. */
@@ -112,8 +110,7 @@ struct mm_codec {
 
     /* Checks the query's parameters and the body's length before the body arrives. Allocates nothing. Fails
      * with MM_BAD_REQUEST, MM_TOO_LARGE or MM_UNSUPPORTED. For a chunked body, body_bytes is
-     * MM_LENGTH_UNKNOWN, and the caller calls `plan` again at the end. The member is NULL if there is nothing
-     * to check. */
+     * MM_LENGTH_UNKNOWN, and the caller calls `plan` again at the end. NULL if there is nothing to check. */
     enum mm_status (*plan)(struct mm_operands *into, uint64_t body_bytes, const struct mm_limits *limits,
                            struct mm_error *error);
 

@@ -8,8 +8,8 @@ struct mm_element {
     const char *npy; /* NumPy's name of the type, such as "<f4" */
     mm_number_reader *read;
 
-    /* Stores a NaN or an infinity. Returns false if the type lacks the value. NULL if the type lacks all of
-     * them. */
+    /* Stores a NaN or an infinity. False if the type lacks that value. NULL if the type lacks NaN and
+     * infinities. */
     bool (*put_special)(float value, void *element);
 
     /* Writes `count` elements as JSON with commas between them, and returns the end. Each element takes at

@@ -196,8 +196,7 @@ static struct mm_shape default_shape(const struct mm_operands *operands, const s
     return (struct mm_shape){.rank = 1, .dims = {mm_shape_cols(&result, false)}};
 }
 
-/* Fails if an operand is both in the body and elsewhere, or a parameter describes an operand that is
- * absent. */
+/* Fails if an operand is both in the body and elsewhere, or if an absent operand has a shape parameter. */
 static enum mm_status check_places(const struct mm_operands *operands, struct mm_error *error) {
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];

@@ -65,8 +65,7 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* Returns a static text that says which values of a kind are valid, in the query or a form if is_text,
- * otherwise in JSON. */
+/* Returns a static text that says which values are valid: in JSON, or in the query or a form (is_text). */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
 /* Whether values are lists: arrays in JSON, or text with commas. */

@@ -1,5 +1,4 @@
-/* A slice of a text, without a NUL at its end, and small functions for readers. Any thread may call these
- * functions. */
+/* Slices of a text, which end without a NUL, and small readers. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>

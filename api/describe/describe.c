@@ -136,8 +136,7 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
 }
 
 /* Returns the occupancy of a kernel. The device reports the number of blocks. The table of chips predicts
- * this number and its limiters. `limiters` is null if the table lacks the chip, or if the two numbers
- * differ. */
+ * this number and its limiters. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);

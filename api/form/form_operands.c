@@ -19,9 +19,8 @@ static unsigned list_npy_files(const struct mm_form *form,
     return count;
 }
 
-/* Checks that these .npy files have one element type. `asked` is the client's dtype, or NULL if the client
- * gave none. The files must have the type `asked`. If NumPy does not know a file's type, the client must give
- * dtype. */
+/* Checks that these .npy files have one element type. If the client gave dtype (`asked`), the files must have
+ * that type. If NumPy does not know a file's type, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -80,8 +79,7 @@ static enum mm_status check_optional_types(const struct mm_form *form, struct mm
     return status;
 }
 
-/* Returns the shape of a CSV file. A bias of one line or one column is a vector. Any other file is a
- * matrix. */
+/* Returns the shape of a CSV file: a vector if a bias has one line or one column, otherwise a matrix. */
 static struct mm_shape csv_shape(const struct mm_csv *csv, unsigned index) {
     if (index == MM_OPERAND_BIAS && (csv->rows <= 1 || csv->cols <= 1))
         return (struct mm_shape){.rank = 1, .dims = {csv->rows * csv->cols}};
@@ -110,8 +108,7 @@ bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand 
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
-/* Copies elements into one block if no view can describe them within the body. bytes[i] is the size of
- * operand i. */
+/* Copies all elements that no view can describe into one block. bytes[i] is the size of operand i. */
 static enum mm_status copy_files(struct mm_form *form, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
     struct mm_operands *into = form->into;
@@ -157,8 +154,7 @@ static enum mm_status check_length(const struct mm_form_operand *operand, size_t
     return MM_BAD_REQUEST;
 }
 
-/* Returns the elements, aligned to `alignment`. Moves unaligned elements down, so they overwrite the end of
- * the file's header. */
+/* Returns the elements, aligned to `alignment`. Moves unaligned elements down over the end of the header. */
 static void *align_elements(const struct mm_form_operand *operand, char *body, size_t bytes,
                             size_t alignment) {
     char *data = body + operand->elements;

@@ -1,5 +1,5 @@
-/* Turns the files of a form into operands, after multipart.h has split the form into parts. One thread at a
- * time may use a form. */
+/* Turns the files of a form into operands, after multipart.h has split the form. One thread at a time uses a
+ * form. */
 #pragma once
 
 #include "api/codec.h"
@@ -8,8 +8,7 @@
 
 enum { MM_FORM_ALIGNMENT = 64 }; /* the body and the elements begin at multiples of 64 bytes */
 
-/* A file of a form. If the file is CSV, mm_form_complete sets header.shape; the rest of the header is
- * unused. */
+/* A file of a form. Of a CSV file's header, only `shape` is used, and mm_form_complete sets it. */
 struct mm_form_operand {
     const char *name;
     bool seen; /* a part of the form has this name */

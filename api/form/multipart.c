@@ -1,4 +1,4 @@
-/* Reads multipart/form-data. A delimiter is a CRLF, two dashes and the boundary. A part lies between two
+/* Reads multipart/form-data. A delimiter is CRLF, "--" and the boundary. A part lies between two
  * delimiters. */
 #include "api/form/multipart.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Whether the character ends a value without quotes. By RFC 2045, a value with a slash or an equals sign
- * needs quotes. But many clients omit the quotes around boundaries, so these two characters do not end a
+ * needs quotes. But many clients omit the quotes around boundaries, so these characters do not end a
  * value. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
@@ -117,8 +117,8 @@ struct line {
     size_t behind;
 };
 
-/* Reads the rest of the line after a boundary. In a delimiter, that rest has only blanks, or two dashes and
- * then blanks. */
+/* Reads the rest of the line after a boundary. In a delimiter, the rest is blank, perhaps after two
+ * dashes. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;
@@ -153,8 +153,7 @@ static enum tail find_delimiter(const struct mm_multipart *multipart, const stru
     return NO_DELIMITER;
 }
 
-/* Finds the first delimiter of the body. If the delimiter is at the very beginning of the body, no CRLF
- * precedes it. */
+/* Finds the body's first delimiter. At the very beginning of the body, no CRLF precedes a delimiter. */
 static enum tail find_first(const struct mm_multipart *multipart, const struct text *text, size_t *behind) {
     const size_t line_bytes = multipart->delimiter_bytes - 2;
     struct line line = {0};
@@ -319,7 +318,7 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     return MM_MULTIPART_HEAD;
 }
 
-/* Finds the delimiter after the contents. Looks first at multipart->expected, if it is set, and then
+/* Finds the delimiter after the contents. Looks first at offset multipart->expected, if it is known, then
  * searches. If the part has no contents, the delimiter begins with the CRLF before multipart->at. */
 static enum mm_multipart_event read_contents(struct mm_multipart *multipart, const struct text *text,
                                              struct mm_part *part, struct mm_error *error) {

@@ -6,8 +6,7 @@
 
 #include <stddef.h>
 
-/* Bodies that exceed MM_MULTIPART_PARTS_MAX or MM_MULTIPART_HEADER_BYTES_MAX are rejected with
- * MM_TOO_LARGE. */
+/* The reader rejects a body that exceeds one of the first two limits with MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
     MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* headers of one part, with the empty line */
@@ -59,8 +58,8 @@ struct mm_part {
 
 enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
-/* Initializes the state with the boundary from the Content-Type. Fails with MM_BAD_REQUEST if there is no
- * valid boundary. */
+/* Initializes the state with the Content-Type's boundary. Fails with MM_BAD_REQUEST if it has no valid
+ * boundary. */
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 

@@ -167,9 +167,8 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
 }
 
 /* Scans the body again if dtype came after the elements, or if memory was short. The second scan needs one
- * block of exactly the right size, which may be free now. If a limit is exceeded, nothing is stored. But a
- * malformed element must be reported before the limit, so the second scan still checks elements as the new
- * type. */
+ * block of exactly the right size, which may be free now. If a limit is exceeded, nothing is stored. But
+ * malformed elements must be reported before the limit, so elements are still checked as the new type. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = mm_json_scan_is_typed(scan);

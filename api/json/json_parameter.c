@@ -32,8 +32,7 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Begins a list. The list is collected as text in the query's form, such as "2,3", so one function reads both
- * forms. */
+/* Begins a list. It is collected as text in the query's form ("2,3"), so one function reads both forms. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
@@ -71,8 +70,7 @@ void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
         mm_json_locate(text, scan->name, &scan->error);
 }
 
-/* Begins an operand that is an object. If the object lacks "from", the error says that the operand is not an
- * array. */
+/* Begins an operand that is an object. If the object lacks "from", the error says that it is no array. */
 static void begin_source(struct mm_json_scan *scan) {
     scan->operand->has_source = true;
     scan->operand->wrong = MM_JSON_NO_ARRAY;

@@ -133,8 +133,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* Elements are read as the type that the query or an earlier member has set. If neither has set a type,
- * elements are read as float32. */
+/* The query or an earlier member sets the type of the elements. Without either, the type is float32. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (!scan->is_again)
         (void)scan->into->kind->resolve(scan->into, NULL);
@@ -194,8 +193,7 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* Whether a token may be c when the result is a number. A string may be, because NaN is written as a
- * string. */
+/* Whether a token may be c when the result is a number. A string is allowed, because "NaN" is a string. */
 static bool is_scalar(struct mm_json_token token) {
     return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
 }

@@ -1,5 +1,4 @@
-/* Reads a JSON request while it arrives: matrix elements into a store, and parameters into the endpoint's
- * struct. */
+/* Reads a JSON request while it arrives: elements into a store, parameters into the endpoint's struct. */
 #pragma once
 
 #include "api/codec.h"

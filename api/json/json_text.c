@@ -159,8 +159,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* Returns the end of the number or word at `at`, even if it is misspelled. Returns at + 1 if there is
- * none. */
+/* Returns the end of the number or word at `at`, even if misspelled. Returns at + 1 if neither is there. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -258,8 +257,7 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads the token at reader->at, which is not a space. Skips a comma or a colon, and then returns
- * MM_JSON_WAIT. */
+/* Reads the token at reader->at, which is not a space. After a comma or a colon, returns MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];

@@ -72,8 +72,7 @@ enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_t
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
 
-/* Sets *error to MM_BAD_REQUEST for an empty body, without line and column. `example` shows a valid
- * object. */
+/* Sets *error to MM_BAD_REQUEST for an empty body, without line and column. `example` is a valid object. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
 /* Sets the error's line and column to the beginning of the token. A byte order mark does not count as a
@@ -90,8 +89,8 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 
 /* --- short texts that are complete (json_members.c) */
 
-/* Checks the syntax of a whole text. Fails with MM_BAD_REQUEST. The error has line and column, except if the
- * text is empty. */
+/* Checks the syntax of a whole text. Fails with MM_BAD_REQUEST, with line and column if the text is not
+ * empty. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object. For an element of an array, the name is empty. */

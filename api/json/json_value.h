@@ -5,16 +5,16 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* Returns a string value; each byte that is not UTF-8 becomes U+FFFD. The caller owns the reference. NULL if
- * memory runs out. */
+/* Returns a string value that the caller owns, or NULL if memory runs out. Bytes that are not UTF-8 become
+ * U+FFFD. */
 json_t *mm_json_text(const char *text);
 
 /* Prints a value and releases it. The caller frees the text. NULL if the value is NULL or memory runs out.
  * Use this instead of json_dumps, which may lose part of a key in Jansson 2.14 if memory runs out. */
 char *mm_json_print(json_t *value, size_t flags, size_t *length);
 
-/* Adds a member to an object, which then owns the value. Returns -1 if `object` or `value` is NULL, or memory
- * runs out. */
+/* Adds a member to an object, which then owns the value. Returns -1 if an argument is NULL or memory runs
+ * out. */
 static inline int mm_json_put(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value);
 }

@@ -43,16 +43,15 @@ void mm_access_init(struct mm_access_request *request);
  * access, the accesses are reads. Without a bank width, the device's width is used. Every other missing set
  * has all values.
  *
- * Fails with MM_BAD_REQUEST if strides come with patterns but without `stride`. Fails with MM_BAD_REQUEST,
- * too, if offsets come with patterns, strides or an offset. On failure the probe is unchanged. */
+ * Fails with MM_BAD_REQUEST if strides come with patterns but without `stride`, or if offsets come with
+ * patterns, strides or an offset. On failure the probe is unchanged. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
-/* Both functions write the predictions for a probe's accesses, and times if they were measured. Both return
- * malloc'ed text, which the caller frees, or NULL if memory runs out. *length does not count the NUL at the
- * end. */
+/* Both functions write a probe's predictions and measured times. They return malloc'ed text, which the caller
+ * frees, or NULL if memory runs out. *length does not count the NUL at the end. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
 

@@ -1,5 +1,4 @@
-/* Writes a probe's times and predictions, as JSON and as tables. A value that was not measured is shown as
- * null or a dash. */
+/* Writes a probe's times and predictions, as JSON and as tables. Unmeasured values are null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"

@@ -60,8 +60,7 @@ struct mm_benchmark_call {
     struct mm_occupancy_request occupancy;
 };
 
-/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is not JSON. mm_codec_for_request explains the
- * arguments. */
+/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is not JSON. Arguments are as in mm_codec_for_request. */
 enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error);
 
@@ -90,7 +89,7 @@ enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_be
 /* Writes the names of the devices that rows ran on. Each name occurs once. Cuts the list to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
 
-/* Both functions write a benchmark's reply. Both return malloc'ed text, which the caller frees, or NULL if
- * memory runs out. */
+/* Both functions write a reply as malloc'ed text, which the caller frees. They return NULL if memory runs
+ * out. */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);

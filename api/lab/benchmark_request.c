@@ -1,5 +1,5 @@
-/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Names of variants are
- * not looked up here. */
+/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Looks up no
+ * variants. */
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
@@ -46,8 +46,7 @@ static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members of an object. If several members are wrong, choose_error decides which error *first
- * becomes. */
+/* Reads an object's members. If several are wrong, choose_error decides which error *first becomes. */
 static void read_object(struct mm_json_reader reader, const struct mm_slice *text,
                         enum mm_parameter_place place, const struct mm_limits *limits,
                         struct mm_parameters *values, struct mm_error *first) {
@@ -62,8 +61,7 @@ static void read_object(struct mm_json_reader reader, const struct mm_slice *tex
         else
             (void)mm_parameter_set_value(values, place, name->text, name->length, &member.value, limits,
                                          &one);
-        /* mm_json_locate reads the text from its beginning, so it is called only for an error that is
-         * kept. */
+        /* mm_json_locate reads from the text's beginning, so it is called only for a kept error. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }

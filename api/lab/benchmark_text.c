@@ -1,5 +1,4 @@
-/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of predicted memory
- * traffic. */
+/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of predicted traffic. */
 #include "api/lab/benchmark.h"
 
 #include "api/text.h"
@@ -30,7 +29,7 @@ enum column {
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
-/* A line of a table. If a row failed, the error follows the row's cells. A column with an empty head is not
+/* A line of a table. A failed row's error follows the row's cells. Columns with an empty head are not
  * written. */
 enum { CELL_BYTES = 80 };
 struct line {

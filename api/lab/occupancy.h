@@ -41,6 +41,6 @@ enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struc
 char *mm_occupancy_json(const struct mm_occupancy_request *request, size_t *length);
 char *mm_occupancy_table(const struct mm_occupancy_request *request, size_t *length);
 
-/* Returns a list of the resources that limit the number of blocks. The caller owns the reference. NULL if
- * memory runs out. */
+/* Returns the resources that limit the number of blocks. The caller owns the list. NULL if memory runs
+ * out. */
 struct json_t *mm_occupancy_limiters(const struct mm_occupancy *occupancy);

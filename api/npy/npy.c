@@ -1,6 +1,5 @@
 /* A .npy file begins with a magic string, a version, and the header's length. The header is a Python dict of
- * three literals. The reader accepts every header that NumPy has ever written, but not all of Python's
- * syntax. */
+ * three literals. The reader accepts every header that NumPy has ever written, but no other Python text. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -93,9 +92,8 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
-/* Whether NumPy's type name means this type. The name begins with a mark for the byte order. Writers may put
- * any mark before a one-byte type. A type that NumPy does not know is written as void, which has no byte
- * order. */
+/* Whether NumPy's type name means this type. The name begins with a mark for the byte order. Any mark may
+ * come before a one-byte type. A type that NumPy does not know is written as void, without a byte order. */
 static bool is_descr(struct mm_slice descr, enum mm_dtype dtype) {
     const char *npy = mm_element(dtype)->npy;
     const char *marks = mm_dtype_bytes(dtype) == 1 ? "<>=|" : npy[1] == 'V' ? "<|" : "<";
@@ -129,8 +127,7 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads a decimal number without sign and leading zeros. *overflow becomes true if the number is 2⁶⁴ or
- * more. */
+/* Reads a decimal number without sign and leading zeros. *overflow becomes true from 2⁶⁴ on. */
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
@@ -168,8 +165,7 @@ static enum mm_status fail_dimension(const struct reader *reader, struct mm_slic
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
-/* Reads a tuple. Python writes (3, 4), and also accepts (3, 4,). In a tuple of one element, the comma is
- * required. */
+/* Reads a tuple. A comma may follow the last element, and must follow the only one: (3, 4), (3, 4,), (3,). */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
     struct mm_shape shape = {0};
     struct mm_slice large = {0};

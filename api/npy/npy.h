@@ -26,8 +26,7 @@ struct mm_npy_header {
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
                                   struct mm_npy_header *header, struct mm_error *error);
 
-/* Writes the shape as a Python tuple: "(2, 3)", "(3,)", "()". Returns the end of the text, where the NUL
- * is. */
+/* Writes the shape as a Python tuple: "(2, 3)", "(3,)", "()". Returns the address of the NUL at the end. */
 char *mm_npy_shape_text(const struct mm_shape *shape, char text[MM_NPY_SHAPE_TEXT_MAX]);
 
 /* Writes a version 1.0 header for elements in C order. Returns the header's size. */

@@ -73,8 +73,8 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
 }
 
 /* A number, multiplied by the power of ten that gives it nine digits before the point. `below` and `above`
- * are the distances to the midpoints between the number and its two neighbours. The unit of the three members
- * is 2^-POINT. */
+ * are the distances to the midpoints between the number and its neighbours. All three are in units of
+ * 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
     int exponent; /* decimal exponent of the number */
@@ -88,8 +88,7 @@ enum { POINT = 33, DOUBT = 3 };
  * eight digits that is so near to a midpoint of float32 is exactly the midpoint. A float32 that is so near to
  * the middle of two such decimals is exactly the middle. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low. If it is too low, the result has ten
-     * digits. */
+    /* 78913/2¹⁸ is log10(2). The estimate is right, or 1 too low; the result then has ten digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
     const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
@@ -120,8 +119,7 @@ static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Whether the decimal reads back as the number. The function has no branches, because the CPU would
- * mispredict half of them. */
+/* Whether the decimal reads back as the number. Has no branches, because the CPU would mispredict half. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -238,7 +236,7 @@ size_t mm_float_text(float value, char *text) {
     return write_number(bits >> 31, number, scaled.exponent, precision, text);
 }
 
-/* Splits an element of a narrow type, given as a float32. `unit` becomes the lowest bit of the narrow type's
+/* Splits an element of a narrow type, given as a float32. `unit` becomes the lowest bit of that type's
  * mantissa. */
 static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
     const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* smallest exponent of normal numbers */

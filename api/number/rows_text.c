@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* A part is the rows that one thread writes. It has at least 32768 elements. Writing them takes half a
- * millisecond, much longer than starting a thread's work. Each part has space for the longest text of its
- * rows, plus MM_FLOAT_TEXT_BUFFER bytes that the writer of the last number may overwrite. */
+/* A part is the rows that one thread writes. 32768 elements take half a millisecond, much longer than
+ * starting a thread's work. Each part has space for the longest text of its rows, plus MM_FLOAT_TEXT_BUFFER
+ * bytes that the writer of the last number may overwrite. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {
