@@ -59,8 +59,8 @@ struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
      * first member of the endpoint's struct, where the query's parameters are. The reader copies the
      * endpoint's whole struct. The caller keeps `limits` and `memory` until it calls `finish` or `cancel`.
-     * Returns the state for the other functions, or NULL if memory runs out; mm_codec_decode then reads the
-     * complete body. */
+     * Returns the state for the other functions. Returns NULL if memory runs out; mm_codec_decode can then
+     * read the complete body. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 

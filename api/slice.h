@@ -1,4 +1,4 @@
-/* Slices of a text, which end without a NUL, and small readers. Any thread may call these functions. */
+/* A slice is a part of a text and has no NUL at its end. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>

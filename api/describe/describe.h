@@ -13,5 +13,6 @@ char *mm_describe_variants(const struct mm_offer *offers, size_t count, size_t *
 /* Writes /v1/devices. Lists only open devices. */
 char *mm_describe_devices(struct mm_device *const *devices, size_t count, size_t *length);
 
-/* Writes api/describe/openapi.json with this process's version, backends, variants and element types. */
+/* Writes /openapi.json: the text of api/describe/openapi.json, completed with this process's version,
+ * backends, variants and element types. */
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length);

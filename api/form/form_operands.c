@@ -79,7 +79,7 @@ static enum mm_status check_optional_types(const struct mm_form *form, struct mm
     return status;
 }
 
-/* Returns the shape of a CSV file: a vector if a bias has one line or one column, otherwise a matrix. */
+/* Returns the shape of a CSV file: a vector if it is a bias of one line or one column, otherwise a matrix. */
 static struct mm_shape csv_shape(const struct mm_csv *csv, unsigned index) {
     if (index == MM_OPERAND_BIAS && (csv->rows <= 1 || csv->cols <= 1))
         return (struct mm_shape){.rank = 1, .dims = {csv->rows * csv->cols}};

@@ -8,7 +8,7 @@
 
 enum { MM_FORM_ALIGNMENT = 64 }; /* the body and the elements begin at multiples of 64 bytes */
 
-/* A file of a form. Of a CSV file's header, only `shape` is used, and mm_form_complete sets it. */
+/* A file of a form. If the file is CSV, `header` has only the shape, which mm_form_complete sets. */
 struct mm_form_operand {
     const char *name;
     bool seen; /* a part of the form has this name */

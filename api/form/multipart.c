@@ -117,8 +117,8 @@ struct line {
     size_t behind;
 };
 
-/* Reads the rest of the line after a boundary. In a delimiter, the rest is blank, perhaps after two
- * dashes. */
+/* Reads the rest of the line after a boundary. In a delimiter, the rest is blank, or it is two dashes and
+ * then blanks. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;

@@ -1,4 +1,5 @@
-/* Writes JSON replies without Jansson, whose values took a quarter of a small product's time to build. */
+/* Writes JSON replies. Does not use Jansson, because building its values took a quarter of a small product's
+ * time. */
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/utf8.h"

@@ -88,7 +88,8 @@ enum { POINT = 33, DOUBT = 3 };
  * eight digits that is so near to a midpoint of float32 is exactly the midpoint. A float32 that is so near to
  * the middle of two such decimals is exactly the middle. */
 static inline struct scaled scale(const struct parts *parts) {
-    /* 78913/2¹⁸ is log10(2). The estimate is right, or 1 too low; the result then has ten digits. */
+    /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low. If it is too low, the result has ten
+     * digits. */
     int exponent = (parts->exponent + FLT_MANT_DIG - 1) * 78913 >> 18;
     int power = FLOAT_DIGITS_MAX - 1 - exponent;
     const int guessed_shift = parts->exponent + mm_ten_exponent(power) + POINT + 64 - 5;
