@@ -65,7 +65,8 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* Returns a static text that says which values are valid: in JSON, or in the query or a form (is_text). */
+/* Returns a static text that says which values of a kind are valid. If is_text, the text is for the query or
+ * a form. Otherwise it is for JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
 /* Whether values are lists: arrays in JSON, or text with commas. */

@@ -109,7 +109,8 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* The marker's argument is an mm_status's name. Writes the members of a problem that this status decides. */
+/* The marker's argument is the name of an mm_status. Writes the problem's members that depend on this
+ * status. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;

@@ -108,7 +108,7 @@ bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand 
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
-/* Copies all elements that no view can describe into one block. bytes[i] is the size of operand i. */
+/* Copies into one block all elements that no view can describe. bytes[i] is the size of operand i. */
 static enum mm_status copy_files(struct mm_form *form, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
     struct mm_operands *into = form->into;

@@ -127,7 +127,8 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads a decimal number without sign and leading zeros. *overflow becomes true from 2⁶⁴ on. */
+/* Reads a decimal number without sign and leading zeros. *overflow becomes true if the number is 2⁶⁴ or
+ * more. */
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
