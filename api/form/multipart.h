@@ -56,6 +56,7 @@ struct mm_part {
     size_t bytes; /* length of the contents; set at MM_MULTIPART_CONTENTS */
 };
 
+/* Fails with MM_BAD_REQUEST if the Content-Type has no valid boundary. */
 enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
 /* Initializes the state with the Content-Type's boundary. Fails with MM_BAD_REQUEST if it has no valid

@@ -101,7 +101,7 @@ static void write_part(void *data, unsigned part) {
 /* Writes all parts in parallel, each into its own space. Then moves the texts together. */
 static char *write_in_parts(const struct mm_matrix *matrix, const struct mm_row_marks *marks, unsigned count,
                             struct mm_helpers *helpers, char *text) {
-    struct parts parts;
+    struct parts parts; /* not cleared, because it has several kilobytes */
     char *end = text;
     size_t row_bytes = 0;
     parts.matrix = matrix;
