@@ -24,7 +24,7 @@ struct mm_block {
     TAILQ_ENTRY(mm_block) of_all;
 };
 
-/* Before use, the caller sets all members to 0, and then `all` by TAILQ_INIT. */
+/* Before use, the caller sets all members to 0, and initializes `all` by TAILQ_INIT. */
 struct mm_kept {
     size_t bytes;                        /* kept bytes of all blocks; __atomic access only */
     TAILQ_HEAD(mm_blocks, mm_block) all; /* oldest first */
@@ -32,7 +32,7 @@ struct mm_kept {
     classes[MM_KEPT_CLASSES]; /* one list of blocks for each size class; newest first */
 };
 
-/* Adds a block as the newest. The caller must remove the block before it changes the sizes or is_lent. */
+/* Add a block as the newest, or remove a block. A block in the lists must not change its sizes or is_lent. */
 void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns);
 void mm_kept_remove(struct mm_kept *kept, struct mm_block *block);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The dimensions of the known product are prime, so no dimension is a multiple of a tile's edge. If a variant
- * needs multiples, the dimensions are rounded up. The three dimensions always differ. */
+ * supports only multiples of a number, the dimensions are rounded up. The three dimensions always differ. */
 enum {
     SELF_TEST_M = 37,
     SELF_TEST_N = 67,

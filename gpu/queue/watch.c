@@ -42,7 +42,8 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a variant. First stores the finding, then marks the device, and then counts. */
+/* Ends the test of a variant: stores the finding, and marks the device as failed if the result was wrong.
+ * After the last variant, counts the self-test. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;

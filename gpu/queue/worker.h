@@ -85,9 +85,9 @@ struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct m
 
 /* --- queue.c: for a worker whose device has failed ----------------------------------------------- */
 
-/* Plans a product for another device, and moves the product to the worker of this device. The product has not
+/* Plans a product for another device, and moves the product to the worker of that device. The product has not
  * begun. `runs_at` is the worker that has the product in its running list, or NULL. Returns false if no other
- * device can run it, if the queue is closing, or if the work is a task. The caller must not hold the
+ * device can run the product, if the queue is closing, or if the work is a task. The caller must not hold the
  * mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 

@@ -94,7 +94,8 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
 
 /* --- names */
 
-/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there. */
+/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there to whether
+ * the name exists. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -184,8 +185,8 @@ static size_t count_of(const struct mm_store *store, uint64_t space) {
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Checks that one more name is allowed. If slot->is_new, the slot has passed this check before, so only names
- * that exist count. Otherwise reservations for new names count too. */
+/* Checks that one more name is allowed. Counts the names that exist, and the reservations for new names. But
+ * if slot->is_new, the slot has passed this check before, so only the names that exist count. */
 static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
@@ -277,8 +278,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. `old` had the name before, or is
- * NULL. */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that had the name
+ * before, or NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);

@@ -19,9 +19,10 @@ struct mm_store_limits {
     uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
 
-/* A reservation of memory for a value during its upload. An upload is too slow if it is more than a second
- * behind the constant rate that would complete it at its deadline. A slow upload loses its reservation if
- * another upload needs the memory. A slot of zeros has no reservation. A reserved slot must not move. */
+/* A reservation of memory for a value during its upload. An upload should arrive at a constant rate that
+ * completes the upload at its deadline. If it is more than a second late, the upload is too slow. A slow
+ * upload loses its reservation if another upload needs the memory. A slot of zeros has no reservation. A
+ * reserved slot must not move. */
 struct mm_store_slot {
     uint64_t space;
     size_t bytes;
@@ -59,7 +60,7 @@ struct mm_store;
 /* Opens a store. The budget must outlive the store. Returns NULL if memory runs out. */
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget);
 
-/* Sets new limits. Nothing may have been stored or reserved before. count_max must not change. */
+/* Sets new limits. Call this before anything is stored or reserved. count_max must not change. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
 /* Frees the store. The caller must first release all references and reservations. NULL is allowed. */
@@ -74,9 +75,9 @@ bool mm_store_is_name(const char *name);
 void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
 /* Reserves slot->bytes for a value of this name. The caller has set those members of the slot that precede
- * is_reserved. If the name is new, the reservation counts as a value, unless the upload is too slow.
- * MM_STORE_FULL, with the limit and the free bytes of the namespace, if the value does not fit.
- * MM_UNAUTHORIZED if the namespace was dropped. */
+ * is_reserved. If the name is new, the reservation counts as a value. While the upload is too slow, the
+ * reservation does not count. MM_STORE_FULL, with the limit and the free bytes of the namespace, if the value
+ * does not fit. MM_UNAUTHORIZED if the namespace was dropped. */
 enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error);
 
@@ -124,7 +125,7 @@ struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t space);
 /* Drops expired values. This is fast if no value has expired. */
 void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
-/* Sums over all namespaces. The last four members together are limits.bytes_max. */
+/* Sums over all namespaces. The sum of the last four members is limits.bytes_max. */
 struct mm_store_totals {
     size_t count;        /* number of named values */
     size_t host_bytes;   /* bytes of named values in host memory */
