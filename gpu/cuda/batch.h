@@ -12,13 +12,13 @@ __BEGIN_DECLS
 
 /* One job of a batch: a product C = op(A)·op(B), where op(A) is m×k and op(B) is k×n, or a transposition C =
  * Aᵀ, where A is n×m. The matrices are dense, in device memory or locked host pages. In all jobs of a batch,
- * the operands have one type, and the same operands are transposed. */
+ * A and B have one type, addend and bias have C's type, and the same operands are transposed. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
     void *c;
-    const void *addend; /* of C's type; used if has_addend */
-    const void *bias;   /* of C's type; used if has_bias */
+    const void *addend;
+    const void *bias;
     union mm_scale alpha;
     union mm_scale beta;
     unsigned m;
@@ -63,7 +63,7 @@ struct mm_cuda_copies {
         unsigned words;
     } copies[2 * MM_BATCH_MAX];
     unsigned count;
-    unsigned words_max; /* words of the largest copy */
+    unsigned words_max;
 };
 
 /* The parameter of the kernel that generates operands of one element type. */

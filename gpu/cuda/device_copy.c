@@ -171,7 +171,7 @@ static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct m
     *is_complete = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
-    (void)cudaGetLastError(); /* so later calls do not return this error */
+    (void)cudaGetLastError();
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 
@@ -281,8 +281,6 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
     return MM_OK;
 }
 
-/* --- data derived from a copy */
-
 /* Returns the device copy of an operand of the lane's job, or NULL if there is no such copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
@@ -323,8 +321,6 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
     derived->is_filled = code == cudaSuccess;
     return code;
 }
-
-/* --- matrices that only this device has */
 
 /* Opens a temporary lane with its own stream. With such a lane, any thread can copy while jobs run in the
  * device's lanes. */

@@ -52,7 +52,7 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
                               struct mm_error *error) {
     if (code == cudaSuccess)
         return MM_OK;
-    (void)cudaGetLastError(); /* so later calls do not return this error */
+    (void)cudaGetLastError();
 
     if (code == cudaErrorMemoryAllocation) /* the device still works, so no synchronization is needed */
         return mm_cuda_fail_memory(device, 0, error);

@@ -23,10 +23,10 @@ struct mm_cuda_bands {
     struct mm_product product; /* the whole product, with all matrices in device memory */
     size_t products;           /* products of a stack in a band; used if `rows` is m */
     size_t rows;               /* rows of C in a band; m if a band has all rows of C */
-    uint64_t seed;             /* random seed of the check */
-    void *check;               /* device memory for the check */
-    void *figures;             /* device memory for the reduction of C */
-    struct mm_error error;     /* why no more bands are launched; MM_OK if no launch failed */
+    uint64_t seed;
+    void *check;
+    void *figures;
+    struct mm_error error; /* why no more bands are launched; MM_OK if no launch failed */
 };
 
 /* Points in the run of a job. At each mark, an event is recorded on the lane's stream. A span is the time

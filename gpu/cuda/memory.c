@@ -18,7 +18,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* so later calls do not return this error */
+        (void)cudaGetLastError();
         return mm_cuda_fail_memory(device, bytes, error);
     }
     if (code == cudaSuccess)

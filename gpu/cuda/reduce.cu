@@ -7,7 +7,7 @@
 namespace {
 
 constexpr unsigned THREADS = 256;
-constexpr unsigned BLOCKS_MAX = 1024; /* gives each multiprocessor several blocks */
+constexpr unsigned BLOCKS_MAX = 1024;
 
 /* Adds an element to a reduction. SUM is the type of the sum. */
 template <typename SUM> struct adder {

@@ -88,8 +88,6 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     return job->verify ? enqueue_check(lane, error) : MM_OK;
 }
 
-/* --- bands of rows ------------------------------------------------------------------------------- */
-
 #define BAND_NS 100e6
 
 /* Whether a band of `rows` rows would use the kernel and the splits of k of the whole product. If so,
@@ -294,7 +292,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
         return true;
     const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
     if (code == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* so later calls do not return this error */
+        (void)cudaGetLastError();
     if (code == cudaSuccess && has_bands_left(lane)) {
         enqueue_next(lane);
         return lane->bands.error.status != MM_OK;

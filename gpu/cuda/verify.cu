@@ -6,8 +6,8 @@
 
 namespace {
 
-constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* a row of n elements has at most n / PART_MIN parts, rounded up */
+constexpr size_t BLOCKS_ENOUGH = 1024;
+constexpr size_t PART_MIN = 256; /* a row of n elements has at most n / PART_MIN parts, rounded up */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -37,7 +37,7 @@ struct summed {
 
 struct plan {
     struct summed a, b, c, addend, bias;
-    size_t count; /* number of all sums */
+    size_t count;
 };
 
 struct summed add_operand(struct plan *plan, const struct operand &x, size_t sums) {

@@ -18,7 +18,7 @@ enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
  * "". */
 struct mm_device {
     const struct mm_backend *backend;
-    unsigned index;      /* index among the backend's devices */
+    unsigned index;
     unsigned number;     /* index among all open devices; set by the engine */
     unsigned lane_count; /* at least 1; a lane runs one job at a time, or jobs that share a launch */
     char name[128];
@@ -26,7 +26,7 @@ struct mm_device {
     unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;
-    size_t l2_bytes; /* size of the L2 cache, which all multiprocessors share */
+    size_t l2_bytes;
     size_t shared_bytes_per_block_max;
 
     /* The width of one of the 32 banks of shared memory. Byte b is in bank (b / width) mod 32. */

@@ -65,8 +65,6 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
     __atomic_store_n(&buffers->locking, locking, __ATOMIC_RELEASE);
 }
 
-/* --- kept memory ---------------------------------------------------------------------------------- */
-
 static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *block) {
     if (block->is_locked)
         __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE)->unlock(block->memory);
@@ -133,8 +131,6 @@ static void count(struct mm_buffers *buffers, size_t bytes) {
     __atomic_add_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
     drop_excess(buffers);
 }
-
-/* --- lending ------------------------------------------------------------------------------------- */
 
 static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;

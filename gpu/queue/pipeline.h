@@ -15,9 +15,9 @@ struct mm_pipeline {
     struct mm_device *device;
     unsigned first; /* which lane of the device is the pipeline's first lane */
     unsigned lane_count;
-    unsigned busy;       /* lanes that run jobs */
-    uint64_t begun;      /* number of batches that have begun so far */
-    uint64_t changed_ns; /* when a batch last began or ended */
+    unsigned busy;
+    uint64_t begun; /* number of batches that have begun so far */
+    uint64_t changed_ns;
     unsigned small_busy; /* lanes that run small jobs, which have a batch key */
     uint64_t small_ns;   /* when small jobs last began */
     struct {

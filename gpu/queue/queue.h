@@ -82,14 +82,14 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
-    size_t jobs; /* waiting and running jobs */
+    size_t jobs;
     size_t jobs_waiting;
     size_t bytes_waiting; /* bytes of the waiting jobs' matrices */
 
     /* How long the busiest device will need for its jobs, by measured rates. Unknown times count as 0. */
     uint64_t wait_ns;
 
-    bool is_full; /* jobs_waiting has reached jobs_max */
+    bool is_full;
 };
 
 /* Returns the state of the queue at this moment. Any thread. */

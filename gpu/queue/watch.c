@@ -11,9 +11,9 @@
 struct self_test {
     struct mm_watch *watch;
     struct mm_device *device;
-    struct mm_task task;     /* belongs to the queue while is_under_way */
-    size_t row;              /* index of the variant to test next */
-    uint64_t ended_ns;       /* when the last self-test ended */
+    struct mm_task task; /* belongs to the queue while is_under_way */
+    size_t row;
+    uint64_t ended_ns;
     int is_under_way;        /* a task tests a variant; __atomic access only */
     struct mm_error finding; /* error of the variant tested last; MM_OK after it was reported */
 };

@@ -58,7 +58,7 @@ struct mm_work {
      * the step since. __atomic access only. */
     uint64_t seen_ns;
 
-    size_t bytes;       /* bytes of a product's matrices */
+    size_t bytes;
     double load;        /* in operations; the sum over a device's work is the device's load */
     double expected_ns; /* how long the work will keep the device busy; 0 if not known */
 };

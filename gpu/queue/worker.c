@@ -36,7 +36,7 @@ static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_stat
 
 /* Adds to the worker's load. The caller holds the mutex, but other threads read the load without it. */
 static void add_load(struct mm_worker *worker, double load) {
-    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* 0 removes old rounding errors */
+    double sum = worker->jobs == 0 ? 0.0 : worker->load + load;
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 

@@ -23,7 +23,7 @@ struct mm_worker {
     struct mm_queue *queue;
     struct mm_device *device;
     struct mm_worker_thread threads[MM_LANES_MAX];
-    unsigned thread_count; /* number of started threads */
+    unsigned thread_count;
 
     /* Signalled when work arrives or ends, or when the queue closes. Used with queue->mutex. */
     pthread_cond_t changed;

@@ -25,7 +25,7 @@ struct mm_store {
     uint64_t expires_ns; /* no value expires before this time */
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t count;
-    struct entry *entries; /* array of limits.count_max entries */
+    struct entry *entries;
 };
 
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget) {
@@ -59,8 +59,6 @@ bool mm_store_is_name(const char *name) {
            strcmp(name, "..") != 0;
 }
 
-/* --- references */
-
 static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
@@ -91,8 +89,6 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
         mm_stored_free(value);
     }
 }
-
-/* --- names */
 
 /* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there to whether
  * the name exists. */
@@ -176,8 +172,6 @@ void mm_store_close(struct mm_store *store) {
     free(store->entries);
     free(store);
 }
-
-/* --- storing */
 
 /* Returns the number of values in a namespace. The values of a namespace are neighbours in the array. */
 static size_t count_of(const struct mm_store *store, uint64_t space) {
@@ -327,8 +321,6 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, 
     return status;
 }
 
-/* --- using */
-
 struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
                                    uint64_t now_ns) {
     pthread_mutex_lock(&store->mutex);
@@ -392,8 +384,6 @@ size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, 
     unlock(store, &dropped);
     return count;
 }
-
-/* --- figures */
 
 struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t number) {
     pthread_mutex_lock(&store->mutex);

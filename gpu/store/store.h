@@ -14,7 +14,7 @@ struct mm_store_limits {
     size_t bytes_max;
     size_t space_bytes_max; /* bytes of all values in one namespace */
     size_t host_bytes_max;  /* bytes of all values in host memory */
-    size_t count_max;       /* number of values */
+    size_t count_max;
     size_t space_count_max;
     uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
@@ -127,7 +127,7 @@ void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
 /* Sums over all namespaces. The sum of the last four members is limits.bytes_max. */
 struct mm_store_totals {
-    size_t count;        /* number of named values */
+    size_t count;
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t stored_bytes; /* bytes of named values */
     size_t reserved_bytes;

@@ -25,7 +25,7 @@ constexpr unsigned LINE_BYTES = 128;
  * SHARED_READS times. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* in each turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t);
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
@@ -129,9 +129,9 @@ cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream)
 struct sweep {
     unsigned blocks;
     unsigned turns;     /* how often each block repeats its reads */
-    const void *memory; /* what launch_global reads once in each turn; aligned to 16 bytes */
-    size_t bytes;       /* size of `memory`, a multiple of 16 */
-    unsigned *sink;     /* device memory that kernels could write, so the compiler cannot drop reads */
+    const void *memory; /* launch_global reads this once in each turn; address and size are multiples of 16 */
+    size_t bytes;
+    unsigned *sink; /* device memory that kernels could write, so the compiler cannot drop reads */
 };
 
 cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {

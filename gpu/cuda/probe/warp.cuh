@@ -23,7 +23,7 @@ constexpr unsigned SHARED_ROUNDS = 3;
 constexpr unsigned GLOBAL_FEW = 8;
 constexpr unsigned GLOBAL_MANY = 64;
 constexpr unsigned GLOBAL_ROUNDS = 8;
-constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* all reads of a lane */
+constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY);
 
 /* For each lane of the warp, the offset in bytes at which the lane reads. */
 struct lanes {
