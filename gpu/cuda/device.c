@@ -10,8 +10,8 @@
 
 static int opened_index = -1; /* index of the device opened last, or -1; __atomic access only */
 
-/* cudaGetDeviceCount returns an equal error for a missing driver and for a driver that is too old. So this
- * function also reads the driver's version, which is 0 if the driver is missing. */
+/* cudaGetDeviceCount returns the same error for a missing and for a too old driver. So this function also
+ * reads the driver's version, which is 0 if the driver is missing. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;

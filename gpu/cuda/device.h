@@ -38,8 +38,8 @@ void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence
  * that begins with "the device failed while".
  * - MM_NO_DEVICE_MEMORY: memory ran out. error->needed_bytes is 0, because CUDA does not tell the size.
- * - MM_DEVICE_FAILED: this process cannot use the device again. This function has marked all devices that no
- *   longer work as failed.
+ * - MM_DEVICE_FAILED: this process cannot use the device again. Sets `failed` of all devices that no longer
+ *   work.
  * - MM_INTERNAL: any other error. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);

@@ -28,9 +28,9 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* A fault in one kernel can make every CUDA call of the process fail, on every device. So this function
- * checks the other devices, and marks those that no longer work as failed. Then requests that wait for such a
- * device fail at once. */
+/* A fault in one kernel can make every CUDA call of the process fail, on every device. So this function sets
+ * `failed` of the other devices that no longer work. Then requests that wait for such a device fail at
+ * once. */
 static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;

@@ -63,15 +63,16 @@ struct mm_backend {
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
-    /* Runs jobs in a free lane, or only enqueues the jobs. `count` is at most MM_BATCH_MAX. Several jobs have
-     * equal batch keys. Each job has a plan, m and n that are not 0, and a work.error of MM_OK. If a job
-     * cannot start, sets the job's error and releases what was acquired for the job. Other jobs can still
-     * start. After MM_NO_DEVICE_MEMORY, the worker tries the job again, alone, when all lanes are free. */
+    /* Runs jobs in a free lane, or only enqueues the jobs. `count` is at most MM_BATCH_MAX. If there are
+     * several jobs, they have equal batch keys. Each job has a plan, m and n that are not 0, and a work.error
+     * of MM_OK. If a job cannot start, sets the job's error and releases what was acquired for the job. Other
+     * jobs can still start. After MM_NO_DEVICE_MEMORY, the worker tries the job again, alone, when all lanes
+     * are free. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
     /* Waits for the jobs in the lane, and sets each job's error and outcome. Jobs that share a launch get the
-     * spans of the whole launch. No span includes a check (job->verify). Memory between the rows of C stays
-     * unchanged.
+     * spans of the whole launch. Spans do not include checks (job->verify). Memory between the rows of C
+     * stays unchanged.
      *
      * A host device may compute just a part of the product (job->progress). Then `end` sets job->more, and
      * the worker calls begin and end again, in any lane, unless the job was cancelled. The spans are sums

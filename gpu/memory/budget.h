@@ -26,7 +26,7 @@ struct mm_budget {
  * at a time changes the members. Other threads may read `part` and `bytes` by __atomic access. */
 struct mm_reservation {
     struct mm_budget *budget;
-    size_t expected_bytes; /* all bytes that the request will need, also `bytes`; 0 if not known */
+    size_t expected_bytes; /* all bytes that the request needs, including `bytes`; 0 if not known */
     bool is_for_store;     /* the memory is for a stored matrix, so the request is not small */
     int part;
     size_t bytes;
@@ -58,11 +58,11 @@ void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer);
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
 /* Reserves `more` bytes. Returns false if too few bytes are free. If no request waits for the main part of
- * the budget, a small request first tries the main part. Otherwise, or if this fails, it tries the small
- * part. If the part changes, the whole reservation moves to the new part. */
+ * the budget, a small request first tries the main part. Otherwise, or if this fails, the request tries the
+ * small part. If the part changes, the whole reservation moves to the new part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Calls mm_reservation_extend. But if waiting requests must get memory first, only returns false. */
+/* If waiting requests must get memory first, returns false. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
 /* Returns how many more bytes a request should reserve while its body arrives or is decoded. The request

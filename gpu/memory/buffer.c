@@ -79,7 +79,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns the bytes of a block that its buffer does not use to the system. The caller holds the mutex. */
+/* Gives the system back all bytes of a block that the buffer does not use. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);

@@ -32,7 +32,7 @@ struct mm_kept {
     classes[MM_KEPT_CLASSES]; /* one list of blocks for each size class; newest first */
 };
 
-/* Add a block as the newest, or remove a block. A block in the lists must not change its sizes or is_lent. */
+/* Add a block as the newest, or remove it. Callers remove a block before they change its sizes or is_lent. */
 void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns);
 void mm_kept_remove(struct mm_kept *kept, struct mm_block *block);
 

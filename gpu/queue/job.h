@@ -23,7 +23,7 @@ struct mm_job {
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are
-     * dense. On a host device, their data in `product` must not be NULL. On a GPU, their data may be NULL. */
+     * dense. On a GPU, the data of generated operands may be NULL. */
     struct mm_source sources[MM_OPERANDS_MAX];
 
     const struct mm_variant *variant; /* a variant of work.backend; may be `auto` */

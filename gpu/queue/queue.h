@@ -10,8 +10,8 @@
  *
  * - All steps have run, or a step has failed: MM_OK, or the error of the step.
  * - mm_queue_cancel was called. Before the first step, mm_queue_cancel returns true, and `done` is not
- *   called. Later, the work ends with MM_STOPPING when the current step ends, unless this is the last step. A
- *   long product on a GPU ends even during its step.
+ *   called. After that, the work ends with MM_STOPPING when the current step ends, unless this is the last
+ *   step. A long product on a GPU ends even during its step.
  * - The deadline has passed. The work ends with MM_TIMEOUT, before its first step or when the current step
  *   ends. But a task whose last slice has run ends with MM_OK.
  * - The device has failed. Work before its first step moves to another device, or ends with MM_NOT_READY.

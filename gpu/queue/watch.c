@@ -42,8 +42,8 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a variant: stores the finding, and marks the device as failed if the result was wrong.
- * After the last variant, counts the self-test. */
+/* Ends the test of a variant: stores the finding, and marks the device as failed if the result was wrong. If
+ * the self-test is over, also counts it. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;

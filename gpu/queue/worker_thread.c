@@ -38,7 +38,8 @@ static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device must run this product. Returns false if C is empty, or if an error was found and set. */
+/* Whether the device must run this product. Returns false if C is empty. Sets work.error and returns false if
+ * the product cannot run. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);

@@ -20,8 +20,8 @@ struct mm_store_limits {
 };
 
 /* A reservation of memory for a value during its upload. An upload should arrive at a constant rate that
- * completes the upload at its deadline. If it is more than a second late, the upload is too slow. A slow
- * upload loses its reservation if another upload needs the memory. A slot of zeros has no reservation. A
+ * completes the upload at its deadline. An upload that is more than a second behind this rate is too slow. A
+ * slow upload loses its reservation if another upload needs the memory. A slot of zeros has no reservation. A
  * reserved slot must not move. */
 struct mm_store_slot {
     uint64_t space;

@@ -57,7 +57,7 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the address of the next unread `bytes` of the first half. If too few are left, starts again at the
+/* Returns the address of the next unread `bytes` of the first half. After the end, starts again at the
  * beginning of the half, which is no longer in the cache by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
@@ -125,7 +125,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* Returns how many lines the chain that measures the L2 cache's latency has. The number is a power of two. */
+/* Returns how many lines are in the chain for the L2 cache's latency. The number is a power of two. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -133,8 +133,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Writes a chain to the second half, and reads the chain once, so it is in the L2 cache. Writing a pointer
- * would cache only the pointer's own bytes, and not the whole sector. */
+/* Writes a chain to the second half, and reads the chain once, so the chain is in the L2 cache. Writing a
+ * pointer would cache only the pointer's own bytes, and not the whole sector. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
