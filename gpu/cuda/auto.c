@@ -13,7 +13,7 @@ enum {
 
     /* From this edge on, `tensor` is faster for products that could share a launch. Only tiled kernels can
      * share launches. With 32 connections, they served four times as many products of up to 192³ as `tensor`.
-     * At 256³, the time of the kernel matters more: 13 µs for a tiled kernel in bfloat16, and 5 µs for
+     * At 256³, the kernel's time matters more: in bfloat16, 13 µs for a tiled kernel and 5 µs for
      * `tensor`. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 

@@ -26,8 +26,7 @@ static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
-/* The most blocks along an edge of C, because a batch key has only four bits for the logarithm of this
- * number. */
+/* The most blocks along an edge of C, because a batch key has only four bits for its logarithm. */
 enum { BLOCKS_MAX = 1 << 15 };
 
 /* Returns the binary logarithm of `blocks`, rounded down. */

@@ -103,8 +103,7 @@ static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, co
     generated->operands[generated->count++].cols = operand->cols;
 }
 
-/* Returns a job's batch key, or 0 if the job must run alone. Jobs with equal keys can share a launch. Any
- * thread. */
+/* Returns a job's batch key, or 0 if the job must run alone. Equal keys allow a shared launch. Any thread. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job);
 
 /* Whether a shared launch reads this source of the job directly from host memory. Any thread. */

@@ -31,8 +31,7 @@ enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 /* Adds a device to the list of open devices. If one of them fails, the others are checked. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of open devices. Does nothing if the device is not in the list. Any
- * thread. */
+/* Removes a device from the list of open devices, if the device is in this list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence

@@ -10,8 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the matrix. Only the thread that runs the device's lanes uses this
- * struct. */
+/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this struct. */
 struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
@@ -88,8 +87,8 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device, and returns the device. Returns NULL if the device is closed. The caller
- * holds the mutex. */
+/* Removes the copy from its device. Returns the device, or NULL if it is closed. The caller holds the
+ * mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -183,8 +182,7 @@ static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
 }
 
 /* Acquires device memory in the order of the lane's stream. The memory is for derived data, or for a copy
- * that can be dropped. Returns NULL if stored matrices have reached their limit, or if device memory runs
- * out. */
+ * that can be dropped. Returns NULL if the limit for stored matrices is reached, or memory runs out. */
 static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
     void *data;
     if (!reserve(copy, bytes, false))

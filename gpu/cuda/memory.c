@@ -1,5 +1,4 @@
-/* Allocates device memory from a pool, in the order of a stream. Also has the copy functions for tests and
- * benchmarks. */
+/* Allocates device memory from a pool, in a stream's order. Also copies data for tests and benchmarks. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"

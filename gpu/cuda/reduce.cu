@@ -1,6 +1,6 @@
 /* Reduces a part of C on the device to its sum, extremes and so on (struct mm_reduction). Each thread reduces
  * some elements, each block merges the results of its threads, and a last block merges the results of the
- * blocks. The order of additions is fixed, so equal matrices always have sums of equal bits. */
+ * blocks. The order of additions is fixed, so equal matrices have equal sums. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 

@@ -230,8 +230,7 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
 
 /* Begins one job, or several jobs as one launch, and retries if memory is short. On failure, no job begins,
  * and all jobs get the error. If several jobs fail with MM_STORE_FULL, changes the error to
- * MM_NO_DEVICE_MEMORY. Then begin_one tries each job alone, because a single job may still fit into the
- * store. */
+ * MM_NO_DEVICE_MEMORY. Then begin_one tries each job alone, because one job may still fit. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};

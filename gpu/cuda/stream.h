@@ -34,8 +34,7 @@ enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window 
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. The matrices can have different leading dimensions, but are alike in all other
- * members except `data`. */
+/* Enqueues a copy of a matrix. The matrices have equal types, rows and columns. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 

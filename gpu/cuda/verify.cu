@@ -97,8 +97,7 @@ constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
     return false;
 }
 
-/* Computes C·x. Also calls sum_b for the addend and the bias. C, addend and bias can have another type than
- * A. */
+/* Computes C·x. Also calls sum_b for the addend and the bias. All three can have another type than A. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *sums,
                   cudaStream_t stream) {

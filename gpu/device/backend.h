@@ -85,8 +85,8 @@ struct mm_backend {
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* Completes a plan. The caller has set the plan's members `device`, `variant` and is_frugal.
-     * MM_UNSUPPORTED if the variant does not support the shape. Any thread. NULL if plans need no other
-     * members. */
+     * MM_UNSUPPORTED if the variant does not support the shape. Any thread. NULL if no other members are
+     * needed. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
     /* Sets work.is_exclusive and work.batch_key of a job that has a plan. The job's C is not empty. Any

@@ -349,8 +349,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the device memory for generated operands, C and workspace, because even a tiny request could need
- * much. */
+/* Limits the device memory for generated operands, C and workspace, because a tiny request can need much. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

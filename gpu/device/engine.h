@@ -63,8 +63,7 @@ const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *
  * If no device works, returns the most preferred of all backends. Any thread. */
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 
-/* Whether there is a backend whose devices have all failed. Then the process must be restarted. Any
- * thread. */
+/* Whether all devices of a backend have failed. Then the process must be restarted. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
 /* Returns the sum of mm_device_stored_bytes_max over all devices that work and can store matrices. Returns 0

@@ -91,8 +91,7 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists. If the block is lent, drops the kept end of the block. The caller holds the
- * mutex. */
+/* Removes a block from the lists. If the block is lent, drops its kept end. The caller holds the mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -150,8 +149,7 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* Fails with MM_BUSY if other buffers have memory, because that memory will be released. Otherwise fails with
- * MM_INTERNAL. */
+/* Fails with MM_BUSY if other buffers will release memory, and otherwise with MM_INTERNAL. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,

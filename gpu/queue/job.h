@@ -23,7 +23,7 @@ struct mm_job {
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are
-     * dense. On a GPU, the data of generated operands may be NULL. */
+     * dense. The data of a generated operand may be NULL on a GPU, but not on a host device. */
     struct mm_source sources[MM_OPERANDS_MAX];
 
     const struct mm_variant *variant; /* a variant of work.backend; may be `auto` */

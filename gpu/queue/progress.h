@@ -1,7 +1,6 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
  * of a stack. Between two parts, other work can run, and the product can be cancelled. On a host device, the
- * size of a part depends on the time of the previous part. The parts of a product on a GPU are called
- * bands. */
+ * size of a part depends on the time of the previous part. Parts on a GPU are called bands. */
 #pragma once
 
 #include "gpu/check/reduce.h"

@@ -77,8 +77,7 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
  * that waits for device memory, or that moves to another device, counts as begun. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* Returns how long the work waited in the queue. Call this after the work has left the waiting list. Any
- * thread. */
+/* Returns how long the work waited in the queue. The work has left the waiting list. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {

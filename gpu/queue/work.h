@@ -1,7 +1,6 @@
 /* Work is what waits in a device's queue: a product (gpu/queue/job.h) or a task (gpu/queue/task.h). Products
  * and tasks have struct mm_work as their first member. The owner embeds work in its own struct, so queueing
- * allocates nothing. While the queue owns work, the owner may read only members that the owner itself has
- * set. */
+ * allocates nothing. While the queue owns work, the owner may read only the members it has set. */
 #pragma once
 
 #include "gpu/status.h"

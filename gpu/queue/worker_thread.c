@@ -121,8 +121,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &begun); /* mm_pipeline_begin left only jobs that failed */
 }
 
-/* Begins products while no lane is busy. Products that get no memory fail, because no lane will free
- * memory. */
+/* Begins products while no lane is busy. Products without memory fail, because no lane will free memory. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);
