@@ -131,10 +131,10 @@ struct mm_backend {
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 
     /* Times each of `count` accesses by one warp that is alone on the device. If `speed` is not NULL, also
-     * measures the speed of the device's memories. This takes about ten milliseconds. To measure speeds or
-     * global accesses, needs device memory of four to eight times the L2 cache, and at least 64 MiB.
-     * MM_NO_DEVICE_MEMORY if that much is not free. On failure *speed and *times are undefined. NULL if the
-     * devices have no shared memory with banks. */
+     * measures the speed of the device's memories. This takes about ten milliseconds. Speeds and global
+     * accesses need device memory: four to eight times the L2 cache, and at least 64 MiB. MM_NO_DEVICE_MEMORY
+     * if less is free. On failure *speed and *times are undefined. NULL if the devices have no shared memory
+     * with banks. */
     enum mm_status (*probe)(struct mm_device *device, const struct mm_access *accesses, size_t count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error);

@@ -76,8 +76,8 @@ size_t mm_reservation_unused(const struct mm_reservation *reservation);
 enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
                                      struct mm_error *error);
 
-/* The five functions up to mm_reservation_free call the functions of buffer.h, and count the buffer's bytes
- * as used. mm_reservation_acquire and mm_reservation_grow first call mm_reservation_ensure. */
+/* The next five functions call the functions of buffer.h, and count the buffer's bytes as used.
+ * mm_reservation_acquire and mm_reservation_grow first call mm_reservation_ensure. */
 enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
                                       struct mm_buffer *buffer, struct mm_error *error);
 enum mm_status mm_reservation_grow(struct mm_reservation *reservation, size_t bytes, size_t bytes_max,

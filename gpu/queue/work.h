@@ -53,8 +53,8 @@ struct mm_work {
     uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for all other work */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
-    /* When the watch first saw the current step after the step's last progress. 0 if the watch has not seen
-     * the step since. __atomic access only. */
+    /* When the watch first saw the current step. mm_work_show_progress sets this to 0, so the time starts
+     * again. __atomic access only. */
     uint64_t seen_ns;
 
     size_t bytes;

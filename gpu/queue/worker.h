@@ -77,9 +77,9 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.
- * If no work can begin now and may_wait, waits until work can begin or the queue closes. If no work was
- * started, *batch is empty, and the result is NULL. Sets *seen to worker->changes, or to one less if more
- * work can begin now, so the caller looks again. The caller must not hold the mutex. */
+ * If may_wait, first waits until work can begin or the queue closes. If no work was started, *batch is empty,
+ * and the result is NULL. Sets *seen to worker->changes, or to one less if more work can begin now, so the
+ * caller looks again. The caller must not hold the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 

@@ -43,10 +43,10 @@ struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
     void *data;                         /* the elements in host memory, or NULL */
-    struct mm_buffer *memory;           /* the buffer that contains `data`; the store takes it on success */
+    struct mm_buffer *memory;           /* the buffer that contains `data`; the store owns it after success */
     struct mm_reservation *reservation; /* the reservation in which `memory` counts until success */
 
-    /* The elements in device memory, or NULL. The store takes this copy on success. */
+    /* The elements in device memory, or NULL. The store owns this copy after success. */
     struct mm_device_copy *only_copy;
 
     uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
