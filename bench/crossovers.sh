@@ -79,10 +79,9 @@ table() {
             print "/* simt is at least 5% faster than the tiled kernels for products of n×n matrices if n has at least this value. */"
             print "enum { MM_CUDA_SIMT_EDGE = " edge " };"
             print ""
-            print "/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that"
-            print " * simt is always faster. The row is the first whose value in mm_cuda_narrow_edges is at least the shorter side of C."
-            print " * The column is the first whose value in mm_cuda_depth_edges is at least k. The last row and the last column have no"
-            print " * such value, and are for longer sides and larger k. */"
+            print "/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that simt is always"
+            print " * faster. Each row is for shorter sides of C up to a value in mm_cuda_narrow_edges. Each column is for values of k up to"
+            print " * a value in mm_cuda_depth_edges. The last row and the last column are for all larger values. */"
             narrow_count = split(narrows, narrow_of, " ")
             depth_count = split(depths, depth_of, " ")
             printf "static const unsigned mm_cuda_narrow_edges[] = {%s", narrow_of[1]

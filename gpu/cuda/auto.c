@@ -1,27 +1,30 @@
-/* Chooses a variant for requests with the variant `auto`, by measured crossovers: those in crossovers.h and
- * those below. Chooses cuBLAS only if the client allows it. */
+/* Chooses a variant if the client asks for `auto`. The choice depends on measured crossovers, which are sizes
+ * at which another variant becomes faster. Some crossovers are in crossovers.h. cuBLAS is chosen only if the
+ * client allows it. */
 #include "gpu/device/backend.h"
 #include "gpu/cuda/crossovers.h"
 #include "gpu/cuda/variants.h"
 
-/* Crossovers, measured on an H100. Each is the edge of a cube: a product of m×n×k does as much work as a cube
- * whose edge is the cube root of m·n·k. */
+/* Crossovers, measured on an H100. A crossover is the edge of a cube. A product of m×n×k counts as the cube
+ * with the edge ∛(m·n·k), because both do the same work. */
 enum {
     /* From this edge on, `tensor` is faster than the tiled kernels. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* The crossover for products that could share a launch. Only tiled kernels can share launches. So, with
-     * 32 connections, tiled kernels served four times as many products of 192³ or less. At 256³ the kernel's
-     * time matters more: in bfloat16, a tiled kernel took 13 µs and `tensor` took 5 µs. */
+    /* From this edge on, `tensor` is faster for products that could share a launch. Only tiled kernels can
+     * share launches. With 32 connections, they served four times as many products of up to 192³ as `tensor`.
+     * At 256³, the kernel's time matters more: in bfloat16, 13 µs for a tiled kernel and 5 µs for
+     * `tensor`. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
-    /* The crossover for operands that `tensor` must first copy, because their rows do not begin at multiples
-       of 16 bytes. */
+    /* From this edge on, `tensor` is faster even if it must first copy an operand. It copies an operand if
+     * the rows do not begin at multiples of 16 bytes. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
 
-    /* The largest k for tiled kernels. One block adds up all of k, so a long k takes a tiled kernel long. */
+    /* The largest k for tiled kernels. In a tiled kernel, one block adds up all k products of an element.
+     * This is slow if k is large. */
     MM_CUDA_TILES_DEPTH_MAX = 512
 };
 
@@ -33,13 +36,14 @@ static size_t wide_of(const struct mm_product *product) {
     return product->m > product->n ? product->m : product->n;
 }
 
-/* Returns how many squares with this edge cover C, summed over the products of a stack. */
+/* Returns how many edge×edge tiles cover C. For a stack, returns the sum over all products. */
 static size_t blocks_of(const struct mm_product *product, size_t edge) {
     return mm_size_divide_up(product->m, edge) * mm_size_divide_up(product->n, edge) *
            mm_product_count(product);
 }
 
-/* Returns the index of the first edge that is at least `length`, or `count`. The edges ascend. */
+/* Returns the index of the smallest edge that is at least `length`. Returns `count` if no edge is that large.
+ * The edges are in ascending order. */
 static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
     size_t index = 0;
     while (index < count && length > edges[index])
@@ -55,16 +59,18 @@ static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_
     return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
 }
 
-/* Whether the product is small. Then tiled kernels are as fast as simt, and can share launches. */
+/* Whether the product is so small that tiled kernels are about as fast as simt. Then tiled kernels are
+ * better, because they can share launches. */
 static bool is_for_tiles(const struct mm_product *product) {
     const double edge = MM_CUDA_SIMT_EDGE;
     return product->k <= MM_CUDA_TILES_DEPTH_MAX &&
            (double)product->m * (double)product->n * (double)product->k < edge * edge * edge;
 }
 
-/* If C has at most one 32×32 tile for each multiprocessor, a multiprocessor is idle while its only block
- * waits for memory. Then tiled_async is best, because it overlaps copies with arithmetic. But tiled_async is
- * slow for transposed operands. For other products tiled_16 is best: it has four times as many blocks. */
+/* Chooses tiled_async or tiled_16. If C has at most one 32×32 tile for each multiprocessor, a multiprocessor
+ * is idle while its only block waits for memory. Then tiled_async is faster, because it overlaps copies with
+ * arithmetic. But for transposed operands, tiled_async is slow. In all other cases tiled_16 is faster,
+ * because it has four times as many blocks. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;
@@ -74,7 +80,8 @@ static unsigned choose_tiles(const struct mm_device *device, const struct mm_pro
     return MM_CUDA_ROW_tiled_16;
 }
 
-/* Whether the product keeps the whole chip busy for long. Then cuBLAS is up to 5% faster than simt. */
+/* Whether cuBLAS is allowed, and the product keeps the whole chip busy for long. For such products, cuBLAS is
+ * up to 5% faster than simt. */
 static bool is_for_vendor(const struct mm_device *device, const struct mm_product *product) {
     enum { ELEMENTS_PER_MULTIPROCESSOR_MIN = 16384, EDGE_MIN = 512 };
     const size_t least = (size_t)ELEMENTS_PER_MULTIPROCESSOR_MIN * device->multiprocessors;
@@ -88,8 +95,9 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether variant number `row` of the table supports the product, and the product is large enough: C has at
- * least `narrow` rows and columns, and the stack has at least as much work as edge×edge×edge. */
+/* Whether the variant mm_cuda_variants[row] supports the product, and the product is large enough. C must
+ * have at least `narrow` rows and `narrow` columns. The work of the whole stack must be at least the work of
+ * one product of edge×edge×edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];
@@ -120,7 +128,8 @@ static bool is_for_tf32(const struct mm_device *device, const struct mm_product 
     return product->allow_tf32 && is_worth(device, product, MM_CUDA_ROW_tf32, MM_CUDA_TF32_EDGE, 128);
 }
 
-/* Tested on an H100: of the two tiles, this function chose the faster tile for ten types and nine shapes. */
+/* Chooses a variant for products in which A or C is not float32. In tests on an H100 with ten types and nine
+ * shapes, the function always chose the faster of tiled_16 and tiled_32. */
 static unsigned choose_of_other_types(const struct mm_device *device, const struct mm_product *product) {
     if (product->allow_vendor && mm_cuda_blas_supports(device, product))
         return MM_CUDA_ROW_blas;
@@ -146,8 +155,8 @@ const struct mm_variant *mm_cuda_choose(const struct mm_device *device, const st
     return &mm_cuda_variants[row];
 }
 
-/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. If
- * elements have 4 bytes, `vectorized` needs row strides of a multiple of 16 bytes. */
+/* `vectorized` is faster for large matrices with small elements, because it has more bytes in flight. For
+ * elements of 4 bytes, `vectorized` requires that row strides are multiples of 16 bytes. */
 const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device,
                                                   const struct mm_product *product) {
     const size_t bytes = mm_dtype_bytes(product->a.dtype);

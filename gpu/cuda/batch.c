@@ -12,20 +12,21 @@ static bool is_dense(const struct mm_matrix *matrix) {
     return matrix->ld == matrix->cols || matrix->rows == 1;
 }
 
-/* Whether a batch can read an addend or a bias. In a body they may begin at any address. A batch generates
- * operands of A's type alone. */
+/* Whether a shared launch can use this addend or bias. The kernel needs an aligned address, but the operand
+ * can begin at any address in a request's body. A generated operand must have A's type, because one kernel
+ * generates all operands. */
 static bool is_readable(const struct mm_job *job, enum mm_operand_index index) {
     const struct mm_matrix *matrix = mm_product_operand(&job->product, index);
     return is_dense(matrix) && (uintptr_t)matrix->data % mm_dtype_bytes(matrix->dtype) == 0 &&
            (!mm_source_is_generated(&job->sources[index]) || matrix->dtype == job->product.a.dtype);
 }
 
-/* The first job that uses a stored operand runs alone, and copies the operand to the device. */
+/* Whether all stored operands have a copy on the device. If not, the job runs alone, and makes the copies. */
 static bool are_operands_there(const struct mm_job *job) {
     return mm_job_absent_bytes(job, job->plan.device) == 0;
 }
 
-/* The most blocks along an edge of C. A batch key has four bits for the logarithm of the number of blocks. */
+/* The most blocks along an edge of C, because a batch key has only four bits for its logarithm. */
 enum { BLOCKS_MAX = 1 << 15 };
 
 /* Returns the binary logarithm of `blocks`, rounded down. */
@@ -36,10 +37,10 @@ static uint64_t halvings(size_t blocks) {
     return count;
 }
 
-/* Jobs with equal keys use one kernel and one tile, and their numbers of blocks along an edge of C differ by
- * less than a factor of two. So at most three quarters of the blocks are idle if a small job has the grid of
- * a large job. The key has the low 48 bits of the kernel's address. Returns 0 if the job needs other launches
- * or copies after the product. */
+/* Jobs with equal keys use one kernel and one tile. Along each edge of C, their numbers of blocks differ by
+ * less than a factor of two. So, if a small job gets the grid of a large job, at most three quarters of the
+ * small job's blocks are idle. Bits 0 to 47 of the key are from the kernel's address. Returns 0 if the job
+ * cannot share a launch. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -58,16 +59,19 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
            (uint64_t)product->tile << 48 | halvings(cols) << 56 | halvings(rows) << 60;
 }
 
-/* Whether the operand's address is aligned to a word, because the kernel `gather` copies whole words. The
- * last word can reach past the end of the operand, but not past the operand's last page. */
+/* Whether the kernel `gather` can copy the operand. `gather` copies whole words, so the operand's address
+ * must be aligned to a word. The last word can reach past the end of the operand, but never past the
+ * operand's last page. */
 static bool begins_with_word(const struct mm_matrix *operand) {
     return (uintptr_t)operand->data % sizeof(unsigned) == 0;
 }
 
-/* The kernel reads A and B in host memory if it reads each element once, or if one block reads all of them
- * in a few steps. Several blocks would read any other operand from host memory again and again. Limits from
- * 4 to 64 KiB made no difference on an H200. The kernel reads each element of the addend once, and the bias
- * is small. */
+/* The kernel reads A and B directly from host memory in these cases:
+ * - The kernel reads each element only once.
+ * - One block computes all of C, and A and B are small. Limits from 4 to 64 KiB were equally fast on an H200.
+ * - `gather` cannot copy A or B.
+ * The kernel always reads the addend and the bias from host memory. It reads each element of the addend once,
+ * and the bias is small. */
 bool mm_cuda_reads_in_place(const struct mm_job *job, const struct mm_source *source) {
     enum { IN_PLACE_BYTES_MAX = 4 << 10 };
     const struct mm_layout *layout = &job->plan.layout;
@@ -111,14 +115,14 @@ static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operan
     copies->words_max = words > copies->words_max ? words : copies->words_max;
 }
 
-/* Work that the stream does before the products. */
+/* Copies and generated operands that the stream makes before the kernel runs. */
 struct preparation {
     struct mm_cuda_copies copies;
     struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
 
-/* Returns the address from which the kernel will read the operand: an address in host memory, or `at`, which
- * is in device memory. If the operand must be copied or generated, adds this work to *before. */
+/* Returns the address from which the kernel will read the operand. If the kernel cannot read the operand in
+ * host memory, adds the copying or the generation to *before, and returns the device address `at`. */
 static const void *prepare(struct preparation *before, struct mm_job *job, unsigned index, void *at) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);

@@ -11,20 +11,20 @@
 __BEGIN_DECLS
 
 /* One job of a batch: a product C = op(A)·op(B), where op(A) is m×k and op(B) is k×n, or a transposition C =
- * Aᵀ, where A is n×m. The matrices are dense, in device memory or locked host pages. All jobs of a batch
- * agree in the operands' type and in which operands are transposed. */
+ * Aᵀ, where A is n×m. The matrices are dense, in device memory or locked host pages. In all jobs of a batch,
+ * A and B have one type, addend and bias have C's type, and the same operands are transposed. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
     void *c;
-    const void *addend; /* of C's type; used if has_addend */
-    const void *bias;   /* of C's type; used if has_bias */
+    const void *addend;
+    const void *bias;
     union mm_scale alpha;
     union mm_scale beta;
     unsigned m;
     unsigned n;
     unsigned k;
-    unsigned split_depth; /* k is cut into parts of this length; 0: k is not cut */
+    unsigned split_depth; /* k is split into parts of this length; 0 if k is not split */
     uint8_t c_dtype;      /* enum mm_dtype */
     uint8_t activation;   /* enum mm_activation */
     bool has_epilogue;
@@ -34,7 +34,7 @@ struct mm_cuda_item {
 };
 
 /* How the kernel finds the matrices of each product of a stack. items[0] describes product 0. The members
- * have the meaning of the members of struct mm_stack, but steps are in bytes. */
+ * mean what they mean in struct mm_stack, but the steps are in bytes. */
 struct mm_cuda_stack {
     unsigned rank; /* 0 if there is no stack */
     size_t first;  /* index of the stack's product that layer 0 of the grid computes */
@@ -45,14 +45,14 @@ struct mm_cuda_stack {
     size_t c_step;
 };
 
-/* The parameter of a batch kernel. Layer z of the grid computes items[z], or the stack's product number
- * stack.first + z. Each layer has as many blocks as the largest item needs. */
+/* The parameter of a batch kernel. Layer z of the grid computes items[z]. For a stack, layer z computes the
+ * product with the index stack.first + z. All layers have as many blocks as the largest item needs. */
 struct mm_cuda_items {
     struct mm_cuda_item items[MM_BATCH_MAX];
     struct mm_cuda_stack stack;
     unsigned block_rows;
     unsigned block_cols;
-    unsigned tile; /* edge of all items' tiles, in elements */
+    unsigned tile; /* edge of a tile in elements, equal for all items */
 };
 
 /* The parameter of the kernel that copies operands from locked host pages to device memory. */
@@ -63,7 +63,7 @@ struct mm_cuda_copies {
         unsigned words;
     } copies[2 * MM_BATCH_MAX];
     unsigned count;
-    unsigned words_max; /* words of the largest copy */
+    unsigned words_max;
 };
 
 /* The parameter of the kernel that generates operands of one element type. */

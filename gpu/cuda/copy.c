@@ -23,7 +23,7 @@ cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matr
     return code;
 }
 
-/* Copies a stack in one call if CUDA allows its row stride. Otherwise copies each matrix by itself. */
+/* If CUDA allows the row stride, copies the whole stack in one call. Otherwise copies each matrix alone. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);

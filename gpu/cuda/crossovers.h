@@ -7,10 +7,9 @@
 /* simt is at least 5% faster than the tiled kernels for products of n×n matrices if n has at least this value. */
 enum { MM_CUDA_SIMT_EDGE = 64 };
 
-/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that
- * simt is always faster. The row is the first whose value in mm_cuda_narrow_edges is at least the shorter side of C.
- * The column is the first whose value in mm_cuda_depth_edges is at least k. The last row and the last column have no
- * such value, and are for longer sides and larger k. */
+/* fp32_tensor is faster than simt if the longer side of C is at least as long as the entry. 0 means that simt is always
+ * faster. Each row is for shorter sides of C up to a value in mm_cuda_narrow_edges. Each column is for values of k up to
+ * a value in mm_cuda_depth_edges. The last row and the last column are for all larger values. */
 static const unsigned mm_cuda_narrow_edges[] = {32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1536};
 static const unsigned mm_cuda_depth_edges[] = {47, 96, 160, 224, 320, 448, 640, 896, 1536, 3072};
 static const unsigned mm_cuda_crossovers[][11] = {

@@ -10,8 +10,8 @@
 
 static int opened_index = -1; /* index of the device opened last, or -1; __atomic access only */
 
-/* If the driver is missing or too old, cudaGetDeviceCount returns one and the same error. The driver's
- * version tells the two cases apart: it is 0 if the driver is missing. */
+/* cudaGetDeviceCount returns the same error for a missing and for a too old driver. So this function also
+ * reads the driver's version, which is 0 if the driver is missing. */
 enum mm_status mm_cuda_count(unsigned *count, struct mm_error *error) {
     int driver = 0;
     int devices = 0;
@@ -120,8 +120,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
     return code;
 }
 
-/* Fails if the build has no code for the device's chip. Checking a kernel of the first variant is enough,
- * because this variant is compiled for every supported chip. */
+/* Fails if the build has no code for the device's chip. Checks only a kernel of the first variant, because
+ * this variant is compiled for every supported chip. */
 static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error *error) {
     struct mm_attributes ignored;
     struct mm_plan plan;
@@ -180,7 +180,7 @@ void mm_cuda_close(struct mm_device *head) {
     free(device);
 }
 
-/* Makes an open device current. Otherwise CUDA would use device 0, even if the user has excluded it. */
+/* Makes an open device current. Otherwise CUDA would use device 0, even if the user has excluded device 0. */
 static bool use_any(void) {
     const int index = __atomic_load_n(&opened_index, __ATOMIC_RELAXED);
     return index >= 0 && cudaSetDevice(index) == cudaSuccess;

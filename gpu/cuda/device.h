@@ -13,13 +13,13 @@ __BEGIN_DECLS
 enum { MM_CUDA_LANES = 3 };
 
 struct mm_cuda_device {
-    struct mm_device head;   /* first member, so a pointer to it can be cast to the device */
-    cudaMemPool_t pool;      /* all device memory comes from this pool */
+    struct mm_device head;   /* first member, so a pointer to `head` can be cast to this struct */
+    cudaMemPool_t pool;      /* the backend acquires all device memory from this pool */
     size_t pitch_bytes_max;  /* longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* kernels can read locked host pages at their host addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
-    struct mm_lane direct;     /* for the functions acquire, upload, download and measure; runs no jobs */
-    struct mm_cuda_gate *gate; /* delays the direct lane's kernels until all are enqueued; owned */
+    struct mm_lane direct;     /* runs no jobs; acquire, upload, download and measure use it */
+    struct mm_cuda_gate *gate; /* makes `direct` wait until all its kernels are enqueued; owned */
     LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* guarded by device_copy.c's mutex */
     size_t copy_bytes; /* bytes of all copies and derived data; guarded by device_copy.c's mutex */
     struct mm_cuda_device *next_opened; /* next entry of the list of open devices (failure.c) */
@@ -28,16 +28,17 @@ struct mm_cuda_device {
 /* Makes the device current for the CUDA calls of this thread. Any thread. */
 enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 
-/* Adds a device to the list of devices that are checked if a device fails. Any thread. */
+/* Adds a device to the list of open devices. If one of them fails, the others are checked. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
-/* Removes a device from the list of mm_cuda_add_open_device, if the device is in the list. Any thread. */
+/* Removes a device from the list of open devices, if the device is in this list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 
 /* Turns the result of a CUDA call into a status, and fills in *error on failure. `doing` completes a sentence
  * that begins with "the device failed while".
  * - MM_NO_DEVICE_MEMORY: memory ran out. error->needed_bytes is 0, because CUDA does not tell the size.
- * - MM_DEVICE_FAILED: this process cannot use the device again. Marks all devices that no longer work.
+ * - MM_DEVICE_FAILED: this process cannot use the device again. Sets `failed` of all devices that no longer
+ *   work.
  * - MM_INTERNAL: any other error. */
 enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
                               struct mm_error *error);

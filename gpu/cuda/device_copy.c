@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Data that a variant derived from the matrix. Only the thread that runs the device's lanes uses this. */
+/* Data that a variant derived from the matrix. Only the thread of the device's lanes uses this struct. */
 struct derived {
     void *data; /* NULL if no memory is allocated */
     size_t bytes;
@@ -27,7 +27,7 @@ struct mm_cuda_device_copy {
     size_t bytes;
     cudaEvent_t copied;        /* completes when the elements are copied; NULL until first recorded */
     bool is_copied;            /* the host has seen that `copied` is complete */
-    struct derived derived[2]; /* data for the matrix as operand A, and data for it as operand B */
+    struct derived derived[2]; /* [0] is for the matrix as operand A, [1] as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
@@ -87,7 +87,8 @@ static void destroy_events(const struct mm_cuda_device_copy *copy) {
             cudaEventDestroy(events[index]);
 }
 
-/* Removes the copy from its device, and returns the device, or NULL if closed. The caller holds the mutex. */
+/* Removes the copy from its device. Returns the device, or NULL if it is closed. The caller holds the
+ * mutex. */
 static struct mm_cuda_device *detach(struct mm_cuda_device_copy *copy, struct removed *removed) {
     struct mm_cuda_device *device = copy->device;
     if (device == NULL)
@@ -131,8 +132,9 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds `bytes` to the device's counts, or returns false if the limit for stored matrices would be exceeded.
- * If for_only, only matrices without any other copy count. Otherwise all copies and derived data count. */
+/* Adds `bytes` to the device's counts. Returns false if a count would exceed the limit for stored matrices.
+ * If for_only, the limit applies to the matrices that are only on this device. Otherwise it applies to all
+ * copies and derived data. */
 static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
     struct mm_cuda_device *device = copy->device;
     const size_t limit = mm_device_stored_bytes_max(&device->head);
@@ -168,7 +170,7 @@ static cudaError_t wait_for(cudaEvent_t event, bool *is_complete, const struct m
     *is_complete = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return code;
-    (void)cudaGetLastError(); /* so later calls do not return this error */
+    (void)cudaGetLastError();
     return cudaStreamWaitEvent(lane->stream, event, 0);
 }
 
@@ -179,8 +181,8 @@ static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
     return code == cudaSuccess ? cudaEventRecord(*event, lane->stream) : code;
 }
 
-/* Acquires memory for derived data, or for a copy that can be dropped, in the order of the lane's stream.
- * Returns NULL if stored matrices have reached their limit, or if the pool is empty. */
+/* Acquires device memory in the order of the lane's stream. The memory is for derived data, or for a copy
+ * that can be dropped. Returns NULL if the limit for stored matrices is reached, or memory runs out. */
 static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
     void *data;
     if (!reserve(copy, bytes, false))
@@ -277,8 +279,6 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
     return MM_OK;
 }
 
-/* --- data derived from a copy */
-
 /* Returns the device copy of an operand of the lane's job, or NULL if there is no such copy. */
 static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
@@ -320,9 +320,8 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
     return code;
 }
 
-/* --- matrices that only this device has */
-
-/* Opens a temporary lane with its own stream. So any thread can copy while jobs run in the device's lanes. */
+/* Opens a temporary lane with its own stream. With such a lane, any thread can copy while jobs run in the
+ * device's lanes. */
 static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
     *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
     if (mm_cuda_use(head, error) != MM_OK)

@@ -1,5 +1,5 @@
 /* Copies of stored matrices in device memory, and data that variants derive from the copies. Only the thread
- * that runs the device's lanes calls these functions, except mm_cuda_acquire_copy_on. */
+ * that runs the device's lanes calls these functions. Other threads may call mm_cuda_acquire_copy_on. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -16,18 +16,20 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 /* Enqueues the copying of a stored matrix to `to`, from host memory or from another device. */
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
 
-/* Acquires memory for a stored matrix that only this device will have, in the order of the lane's stream. The
- * caller owns *copy, and releases *copy or passes it to the store. MM_STORE_FULL if the matrices that only
- * this device has would exceed mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if device memory runs out.
- * MM_INTERNAL if host memory runs out. Any thread that has a lane of its own may call this. */
+/* Acquires device memory, in the order of the lane's stream, for a stored matrix that will be only on this
+ * device. The caller owns *copy, and releases *copy or passes *copy to the store. MM_STORE_FULL if all
+ * matrices that are only on this device would exceed mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if
+ * device memory runs out. MM_INTERNAL if host memory runs out. Any thread that has a lane of its own may call
+ * this. */
 enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
                                        struct mm_error *error);
 
 /* Returns memory for data that a variant derives from operand A (slot 0) or B (slot 1) of the lane's job. The
- * memory is kept with the stored operand at `from`, for later jobs that pass an equal `key`. If *is_filled,
- * an earlier job filled the memory, and the lane's stream waits for that job. Otherwise the caller enqueues
- * kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL if memory is short. Also
- * returns NULL to the first job, because many operands are used only once. */
+ * operand is stored, and its device copy is at `from`. The memory is kept for later jobs that pass an equal
+ * `key`. If *is_filled, an earlier job filled the memory, and the lane's stream waits for that job. Otherwise
+ * the caller enqueues kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL if
+ * memory is short. Also returns NULL to the first job that uses the operand, because many operands are used
+ * only once. */
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled);
 

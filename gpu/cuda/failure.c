@@ -28,8 +28,9 @@ static void mark_failed(struct mm_cuda_device *device) {
     __atomic_store_n(&device->head.failed, 1, __ATOMIC_RELEASE);
 }
 
-/* A fault in one kernel can make every CUDA call of the process fail, on every device. Marks the other
- * devices that no longer work, so requests that wait for such a device fail at once. */
+/* A fault in one kernel can make every CUDA call of the process fail, on every device. So this function sets
+ * `failed` of the other devices that no longer work. Then requests that wait for such a device fail at
+ * once. */
 static void check_others(const struct mm_cuda_device *failed) {
     size_t free_bytes;
     size_t total_bytes;
@@ -51,7 +52,7 @@ enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, c
                               struct mm_error *error) {
     if (code == cudaSuccess)
         return MM_OK;
-    (void)cudaGetLastError(); /* so later calls do not return this error */
+    (void)cudaGetLastError();
 
     if (code == cudaErrorMemoryAllocation) /* the device still works, so no synchronization is needed */
         return mm_cuda_fail_memory(device, 0, error);

@@ -59,8 +59,8 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
     return status;
 }
 
-/* Gives each matrix that has no address yet memory in the workspace, from *at on, and advances *at. Also
- * enqueues the copying of stored operands that have no device copy. */
+/* Sets the missing addresses in *placed to memory of the workspace. *at is the workspace's first free
+ * address, before and after the call. Also enqueues the copying of stored operands without a device copy. */
 static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
                          struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;

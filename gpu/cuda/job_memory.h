@@ -19,8 +19,8 @@ struct mm_cuda_memory {
     void *figures; /* mm_cuda_reduce_bytes long; used if the job reduces C */
 };
 
-/* Returns the device bytes that a job needs with this plan. An operand does not count if the job reads it
- * from host memory, or if it is stored on this device and nowhere else. Any thread. */
+/* Returns the device bytes that a job needs with this plan. An operand does not count if the job reads the
+ * operand from host memory, or if the operand is stored only on this device. Any thread. */
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan);
 
 /* Acquires the jobs' device memory in the order of the lane's stream, sets lane->scratch, and enqueues the
@@ -35,7 +35,8 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
  * workspace and the copies of stored operands for later jobs. */
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count);
 
-/* The state of retries. The caller sets `lane` and, for a single job, `job` and `plan`. tries begins at 0. */
+/* The state of retries. The caller sets `lane` and `tries`, which begins at 0. For a single job, the caller
+ * also sets `job` and `plan`. */
 struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */
@@ -43,9 +44,8 @@ struct mm_cuda_retry {
     unsigned tries;
 };
 
-/* After MM_NO_DEVICE_MEMORY, prepares a retry by step 1 or step 4 of this list. Other functions take steps 2
- * and 3. Returns false if neither step 1 nor step 4 can help. A step is taken only after the steps before it
- * have failed:
+/* Prepares a retry after MM_NO_DEVICE_MEMORY, by step 1 or step 4 of this list. Other functions take steps 2
+ * and 3. Returns false if steps 1 and 4 cannot help. The steps are tried in this order, until the job begins:
  * 1. Free unused memory (mm_cuda_trim).
  * 2. If several jobs failed together, try each job alone, until one begins (mm_cuda_begin).
  * 3. Wait until the device is idle, and try the job alone (gpu/queue/worker_thread.c). On an idle device,

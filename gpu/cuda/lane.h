@@ -21,15 +21,16 @@ struct mm_cuda_bands {
     struct mm_job *job;        /* NULL if no job runs in bands */
     struct mm_plan plan;       /* the job's plan, or a plan that needs less workspace */
     struct mm_product product; /* the whole product, with all matrices in device memory */
-    size_t products;           /* products of a stack in a band; used if `rows` is m */
-    size_t rows;               /* rows of C in a band; m if a band has all rows of C */
-    uint64_t seed;             /* random seed of the check */
-    void *check;               /* device memory for the check */
-    void *figures;             /* device memory for the reduction of C */
-    struct mm_error error;     /* why no more bands are launched; MM_OK if no launch failed */
+    size_t products;           /* number of products in a band of a stack; used if `rows` is m */
+    size_t rows;               /* number of rows of C in a band; m if a band has all rows */
+    uint64_t seed;
+    void *check;
+    void *figures;
+    struct mm_error error; /* why no more bands are launched; MM_OK if no launch failed */
 };
 
-/* Events on the lane's stream while a job runs. A span is the time from one mark to the next. */
+/* Points in the run of a job. At each mark, an event is recorded on the lane's stream. A span is the time
+ * from one mark to the next. */
 enum mm_cuda_mark {
     MM_CUDA_BEGUN,
     MM_CUDA_UPLOADED,
@@ -48,29 +49,30 @@ struct mm_lane {
     enum mm_cuda_mark last;  /* the latest mark that was enqueued; mm_cuda_end waits for this mark */
     struct mm_cuda_bands bands;
 
-    /* Results, in locked host memory that the lane owns and the device writes. */
+    /* Results. The device writes them to locked host memory, which the lane owns. */
     struct mm_verification *verification;
     struct mm_reduction *reduction;
     struct mm_path *path; /* path of the latest product, if the product's variant has several paths */
 
-    void *workspace;        /* device memory for the jobs' matrices, kept between jobs; may be NULL */
-    void *scratch;          /* plan.workspace_bytes of `workspace`, for kernels; aligned to 256 bytes */
+    void *workspace; /* device memory for the jobs' matrices, kept between jobs; may be NULL */
+    void *scratch;   /* the kernels' part of `workspace`, plan.workspace_bytes long; aligned to 256 bytes */
     size_t workspace_bytes; /* __atomic access only, because other threads read this */
     bool is_busy;           /* jobs are running; __atomic access only, because other threads read this */
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* Launches a kernel of type void(struct mm_product) over all of C. If a plan has only one kernel, its member
- * `launch` is this function. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
+/* Launches the plan's kernel, an mm_cuda_kernel, over all of C. plan->launch is this function if the plan has
+ * only one kernel. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Returns how many rows of C a band has, or m if the product is not divided. A product is not divided if its
- * forecast is at most 100 ms, or if plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor). It is also
- * not divided if its bands would need another plan, because this could change the bits of C. */
+/* Returns how many rows of C a band has. Returns m, so the product is not divided, in these cases:
+ * - The forecast of the product is at most 100 ms.
+ * - plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor).
+ * - A band would need another plan, which could change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 
-/* Enqueues the layout's kernel over a grid of blocks. `arguments` are those of cudaLaunchKernel. */
+/* Enqueues the layout's kernel over a grid of blocks. `arguments` is passed to cudaLaunchKernel. */
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error);
 

@@ -138,7 +138,7 @@ enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_produc
     for (size_t row = 0; row < product->m; row += band_rows) {
         const size_t left = product->m - row;
         struct mm_product band = mm_product_part(product, MM_MATMUL, row, left < band_rows ? left : band_rows,
-                                                 0, product->n); /* all columns, so right for any op */
+                                                 0, product->n); /* all columns, so the op does not matter */
         band.tile = product->tile != 0 ? product->tile : plan->variant->tile;
         const size_t rows = mm_size_divide_up(band.m, layout->block_rows);
         const dim3 grid = {(unsigned)columns, (unsigned)rows, 1};

@@ -1,4 +1,4 @@
-/* Allocates device memory from a pool, in the order of a stream. Also copies for tests and benchmarks. */
+/* Allocates device memory from a pool, in a stream's order. Also copies data for tests and benchmarks. */
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/job_memory.h"
@@ -17,7 +17,7 @@ enum mm_status mm_cuda_pool_acquire(struct mm_lane *lane, size_t bytes, void **m
     void *taken = NULL;
     const cudaError_t code = cudaMallocFromPoolAsync(&taken, at_least, device->pool, lane->stream);
     if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* so later calls do not return this error */
+        (void)cudaGetLastError();
         return mm_cuda_fail_memory(device, bytes, error);
     }
     if (code == cudaSuccess)
@@ -130,8 +130,8 @@ void mm_cuda_release(struct mm_device *head, void *memory) {
     cudaStreamSynchronize(device->direct.stream);
 }
 
-/* Copies on the direct lane's stream and waits. cudaMemcpy would be wrong here, because it uses the default
- * stream, for which non-blocking streams do not wait. */
+/* Copies on the direct lane's stream and waits. cudaMemcpy would be wrong here. It uses the default stream,
+ * and the lanes' streams do not wait for the default stream. */
 static enum mm_status copy(struct mm_device *head, void *to, const void *from, size_t bytes,
                            enum cudaMemcpyKind kind, struct mm_error *error) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;

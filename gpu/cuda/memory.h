@@ -6,7 +6,7 @@
 
 __BEGIN_DECLS
 
-/* Fails with MM_NO_DEVICE_MEMORY. *error names the device, the needed and the free bytes. Any thread. */
+/* Fails with MM_NO_DEVICE_MEMORY. *error has the device's name, and the needed and free bytes. Any thread. */
 enum mm_status mm_cuda_fail_memory(const struct mm_cuda_device *device, uint64_t needed_bytes,
                                    struct mm_error *error);
 
@@ -22,10 +22,11 @@ void mm_cuda_pool_free(struct mm_lane *lane, void *memory);
  * The workspace is aligned to 256 bytes, and the lane owns it. MM_NO_DEVICE_MEMORY if memory runs out. */
 enum mm_status mm_cuda_workspace(struct mm_lane *lane, size_t bytes, void **memory, struct mm_error *error);
 
-/* Frees the lane's workspace if it is larger than mm_cuda_large_bytes. No job must be using the workspace. */
+/* Frees the lane's workspace if it is larger than mm_cuda_large_bytes. No job may use the workspace. */
 void mm_cuda_free_large_workspace(struct mm_lane *lane);
 
-/* Returns a limit. A job that needs more device memory runs alone, and its workspace is freed afterwards. */
+/* Returns how much device memory a job can need before it counts as large. A large job runs alone, and the
+ * lane's workspace is freed after the job. */
 static inline size_t mm_cuda_large_bytes(const struct mm_device *device) {
     return device->memory_bytes / 8;
 }

@@ -1,15 +1,15 @@
 /* Reduces a part of C on the device to its sum, extremes and so on (struct mm_reduction). Each thread reduces
  * some elements, each block merges the results of its threads, and a last block merges the results of the
- * blocks. The order is fixed, so a sum always has identical bits. */
+ * blocks. The order of additions is fixed, so equal matrices have equal sums. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
 namespace {
 
 constexpr unsigned THREADS = 256;
-constexpr unsigned BLOCKS_MAX = 1024; /* gives each multiprocessor several blocks */
+constexpr unsigned BLOCKS_MAX = 1024;
 
-/* Adds an element to a reduction. SUM is the type in which elements of this type are summed. */
+/* Adds an element to a reduction. SUM is the type of the sum. */
 template <typename SUM> struct adder {
     static __device__ void add(struct mm_reduction *seen, int64_t element, bool diagonal) {
         mm_reduce_whole(seen, element, diagonal);

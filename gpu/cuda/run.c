@@ -15,7 +15,7 @@ cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
 }
 
 /* Enqueues the copying or the generation of an operand. Does nothing for a stored operand, because
- * mm_cuda_acquire_memory has enqueued its copying. */
+ * mm_cuda_acquire_memory has already enqueued the copy. */
 static cudaError_t upload(struct mm_job *job, const struct mm_product *product, unsigned index,
                           struct mm_lane *lane) {
     const struct mm_source *source = &job->sources[index];
@@ -88,11 +88,10 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     return job->verify ? enqueue_check(lane, error) : MM_OK;
 }
 
-/* --- bands of rows ------------------------------------------------------------------------------- */
-
 #define BAND_NS 100e6
 
-/* Whether a band of `rows` rows gets the whole product's kernel and splits of k, so C has the same bits. */
+/* Whether a band of `rows` rows would use the kernel and the splits of k of the whole product. If so,
+ * dividing the product does not change the bits of C. */
 static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
@@ -214,8 +213,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
-/* Tries to begin the jobs as one launch. After a failure, the jobs' device memory is released. A single job
- * that has a batch key begins as a batch of one, because that takes less time. */
+/* Tries to begin the jobs as one launch. On failure, releases the jobs' device memory. A single job that has
+ * a batch key begins as a batch of one job, because a batch takes less time. */
 static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
                           const struct mm_plan *plan, struct mm_error *error) {
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
@@ -230,8 +229,8 @@ static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsi
 }
 
 /* Begins one job, or several jobs as one launch, and retries if memory is short. On failure, no job begins,
- * and all jobs get the error. If several jobs do not fit into the store together, one of them may fit alone.
- * So MM_STORE_FULL then becomes MM_NO_DEVICE_MEMORY. */
+ * and all jobs get the error. If several jobs fail with MM_STORE_FULL, changes the error to
+ * MM_NO_DEVICE_MEMORY. Then begin_one tries each job alone, because one job may still fit. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
@@ -292,7 +291,7 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
         return true;
     const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
     if (code == cudaErrorNotReady)
-        (void)cudaGetLastError(); /* so later calls do not return this error */
+        (void)cudaGetLastError();
     if (code == cudaSuccess && has_bands_left(lane)) {
         enqueue_next(lane);
         return lane->bands.error.status != MM_OK;

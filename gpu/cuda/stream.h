@@ -1,6 +1,6 @@
 /* Functions that enqueue work on a lane's stream, other than the kernels of variants. Only the thread that
  * uses the lane calls these functions, while the lane's device is current. Pointers must not be NULL, unless
- * a comment allows it. The caller passes a returned cudaError_t to mm_cuda_status. */
+ * a comment allows NULL. The caller passes a returned cudaError_t to mm_cuda_status. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -34,7 +34,7 @@ enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window 
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
                               const struct mm_lane *lane);
 
-/* Enqueues a copy of a matrix. Only the leading dimensions of the two matrices can differ. */
+/* Enqueues a copy of a matrix. The matrices have equal types, rows and columns. */
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 

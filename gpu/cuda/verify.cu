@@ -1,13 +1,13 @@
 /* Checks products on the device (gpu/check/verify.h): multiplies each matrix of a product by a few vectors.
- * The order of sums depends only on the shape, so a given C has one residual on all devices. */
+ * The order of sums depends only on the shape, so a given C has the same residual on all devices. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/verify/rows.cuh"
 
 namespace {
 
-constexpr size_t BLOCKS_ENOUGH = 1024; /* enough to keep any chip busy */
-constexpr size_t PART_MIN = 256;       /* rows of a matrix are not divided into shorter parts */
+constexpr size_t BLOCKS_ENOUGH = 1024;
+constexpr size_t PART_MIN = 256; /* a row of n elements has at most n / PART_MIN parts, rounded up */
 
 struct operand operand_of(const struct mm_matrix *matrix, bool transpose) {
     if (transpose)
@@ -28,7 +28,7 @@ struct cut cut_of(const struct operand &x) {
     return {parts, mm_size_divide_up(x.length, parts)};
 }
 
-/* A matrix, how its lines are divided, and where its sums begin in the check's memory, counted in sums. */
+/* A matrix, the division of its rows into parts, and the index of its first sum in the check's memory. */
 struct summed {
     struct operand x;
     struct cut cut;
@@ -37,7 +37,7 @@ struct summed {
 
 struct plan {
     struct summed a, b, c, addend, bias;
-    size_t count; /* of all sums */
+    size_t count;
 };
 
 struct summed add_operand(struct plan *plan, const struct operand &x, size_t sums) {
@@ -46,7 +46,7 @@ struct summed add_operand(struct plan *plan, const struct operand &x, size_t sum
     return added;
 }
 
-/* If k is 0 because alpha is 0, A and B are not read. */
+/* Takes k from the product, and not from A and B. If alpha is 0, k is 0, so A and B are not read. */
 struct plan plan_of(const struct mm_product *product, size_t sums) {
     struct plan plan = {};
     struct operand a = operand_of(&product->a, product->transpose_a);
@@ -70,8 +70,8 @@ cudaError_t sum(struct summed &of, FACTORS by, typename KIND::number *sums, cuda
     return cudaLaunchKernel(kernel, grid, dim3(THREADS), arguments, 0, stream);
 }
 
-/* Computes B·x and the norms of B's rows. Rows are computed in parts. For B, the parts' sums are added up
- * here, because every row of A is multiplied by the sums of whole rows of B. */
+/* Computes B·x and the norms of B's rows. The first kernel sums up parts of rows, the second kernel joins the
+ * parts' sums. This is necessary because A is multiplied by the sums of whole rows of B. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_b(struct summed &b, uint64_t seed, typename KIND::number *sums, cudaStream_t stream) {
     if (b.x.lines == 0)
@@ -97,8 +97,7 @@ constexpr bool may_be(enum mm_dtype operand, enum mm_dtype result) {
     return false;
 }
 
-/* Computes C·x, and the sums of the addend and of the bias as those of B. They may have another type than A.
- */
+/* Computes C·x. Also calls sum_b for the addend and the bias. All three can have another type than A. */
 template <enum mm_dtype DTYPE, typename KIND>
 cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typename KIND::number *sums,
                   cudaStream_t stream) {

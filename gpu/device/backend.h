@@ -14,11 +14,11 @@ __BEGIN_DECLS
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
- * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A number that does not apply is 0, a
- * text is "". */
+ * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A member that does not apply is 0 or
+ * "". */
 struct mm_device {
     const struct mm_backend *backend;
-    unsigned index;      /* index among the backend's devices */
+    unsigned index;
     unsigned number;     /* index among all open devices; set by the engine */
     unsigned lane_count; /* at least 1; a lane runs one job at a time, or jobs that share a launch */
     char name[128];
@@ -26,13 +26,13 @@ struct mm_device {
     unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;
-    size_t l2_bytes; /* size of the L2 cache, which all multiprocessors share */
+    size_t l2_bytes;
     size_t shared_bytes_per_block_max;
 
     /* The width of one of the 32 banks of shared memory. Byte b is in bank (b / width) mod 32. */
     unsigned shared_bank_bytes;
 
-    size_t stored_bytes; /* bytes of stored matrices that are only here; __atomic access only */
+    size_t stored_bytes; /* bytes of stored matrices that are only on this device; __atomic access only */
     int failed;          /* not 0 if the device no longer works; __atomic access only */
 
     /* Bytes of stored matrices that this device copied from other devices; __atomic access only. */
@@ -63,28 +63,30 @@ struct mm_backend {
     enum mm_status (*open)(unsigned index, struct mm_device **device, struct mm_error *error);
     void (*close)(struct mm_device *device);
 
-    /* Runs `count` jobs by their plans in a free lane, or enqueues the jobs and returns. `lane` is less than
-     * lane_count. Each job has a plan, its m and n are not 0, and its work.error is MM_OK. If count is more
-     * than 1, at most MM_BATCH_MAX, all jobs have equal batch keys. If a job cannot start, sets the job's
-     * error and releases what was acquired for the job. Other jobs can still start. After
-     * MM_NO_DEVICE_MEMORY, the worker tries the job again, alone, when all lanes are free. */
+    /* Runs jobs in a free lane, or only enqueues the jobs. `count` is at most MM_BATCH_MAX. If there are
+     * several jobs, they have equal batch keys. Each job has a plan, m and n that are not 0, and a work.error
+     * of MM_OK. If a job cannot start, sets the job's error and releases what was acquired for the job. Other
+     * jobs can still start. After MM_NO_DEVICE_MEMORY, the worker tries the job again, alone, when all lanes
+     * are free. */
     void (*begin)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
     /* Waits for the jobs in the lane, and sets each job's error and outcome. Jobs that share a launch get the
-     * spans of the whole launch. No span includes a check (job->verify). Memory between the rows of C stays
-     * unchanged.
+     * spans of the whole launch. Spans do not include checks (job->verify). Memory between the rows of C
+     * stays unchanged.
      *
-     * A host device can compute only a part of the product (job->progress), and then sets job->more. The
-     * worker calls begin and end again, in any lane, unless the job was cancelled. The spans are sums over
-     * all parts. A GPU divides a long product itself, and fails with MM_STOPPING if the job is cancelled. */
+     * A host device may compute just a part of the product (job->progress). Then `end` sets job->more, and
+     * the worker calls begin and end again, in any lane, unless the job was cancelled. The spans are sums
+     * over all parts. The CUDA backend runs all parts of a long product itself. If the job is cancelled, the
+     * job gets MM_STOPPING. */
     void (*end)(struct mm_device *device, unsigned lane, struct mm_job *const *jobs, unsigned count);
 
-    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes. NULL if
-     * the device cannot tell; then each lane has its own thread. */
+    /* Whether the jobs in the lane are complete, so `end` returns at once. One thread uses all lanes of such
+     * a device. NULL if the backend cannot tell. Then each lane has its own thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
-    /* Completes a plan, of which the caller has set `device`, `variant` and is_frugal. MM_UNSUPPORTED if the
-     * variant does not support the shape. Any thread. NULL if such a plan needs no other members. */
+    /* Completes a plan. The caller has set the plan's members `device`, `variant` and is_frugal.
+     * MM_UNSUPPORTED if the variant does not support the shape. Any thread. NULL if no other members are
+     * needed. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
     /* Sets work.is_exclusive and work.batch_key of a job that has a plan. The job's C is not empty. Any
@@ -129,10 +131,10 @@ struct mm_backend {
                               const struct mm_product *product, uint64_t *kernel_ns, struct mm_error *error);
 
     /* Times each of `count` accesses by one warp that is alone on the device. If `speed` is not NULL, also
-     * measures the speed of the device's memories. This takes about ten milliseconds. To measure speeds or
-     * global accesses, needs device memory of four to eight times the L2 cache, and at least 64 MiB.
-     * MM_NO_DEVICE_MEMORY if that much is not free. On failure *speed and *times are undefined. NULL if the
-     * devices have no shared memory with banks. */
+     * measures the speed of the device's memories. This takes about ten milliseconds. Speeds and global
+     * accesses need device memory: four to eight times the L2 cache, and at least 64 MiB. MM_NO_DEVICE_MEMORY
+     * if less is free. On failure *speed and *times are undefined. NULL if the devices have no shared memory
+     * with banks. */
     enum mm_status (*probe)(struct mm_device *device, const struct mm_access *accesses, size_t count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error);
@@ -168,8 +170,9 @@ extern const struct mm_backend mm_cpu_backend;
 /* The CUDA backend. In a build without CUDA, it can describe its variants, but `count` fails. */
 extern const struct mm_backend mm_cuda_backend;
 
-/* Returns all backends, including those that were not built in. NULL ends the list. Any thread. */
-enum { MM_BACKENDS_MAX = 2 }; /* length of mm_backends_known */
+enum { MM_BACKENDS_MAX = 2 };
+
+/* Returns all MM_BACKENDS_MAX backends, even if they were not built in. NULL ends the list. Any thread. */
 const struct mm_backend *const *mm_backends_known(void);
 
 /* Finds a built-in backend by name, or returns NULL. Any thread. */

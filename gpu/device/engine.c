@@ -67,7 +67,7 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
     return MM_OK;
 }
 
-/* Opens the devices of one backend that work. Records why other devices did not open. */
+/* Opens those devices of a backend that work. Records why the other devices did not open. */
 static enum mm_status open_backend(struct mm_engine *engine, const struct mm_backend *backend,
                                    const struct mm_engine_options *options, struct mm_error *error) {
     unsigned count = 0;
@@ -91,7 +91,8 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     return MM_OK;
 }
 
-/* Adds a backend's offer, with the devices from index `before` on. If none is open, `error` says why. */
+/* Adds a backend to engine->offers, with the devices from index `before` on. If there are no such devices,
+ * `error` says why. */
 static void add_offer(struct mm_engine *engine, const struct mm_backend *backend, size_t before,
                       const struct mm_error *error) {
     assert(engine->offer_count < MM_BACKENDS_MAX);
@@ -348,7 +349,7 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the device memory that a tiny request can use, by generated operands, C or workspace. */
+/* Limits the device memory for generated operands, C and workspace, because a tiny request can need much. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, const struct mm_job *job,
                                    struct mm_error *error) {

@@ -23,8 +23,9 @@ struct mm_engine_options {
     uint64_t kernel_ms_max;
 };
 
-/* A backend that the program knows, with its open devices. */
 enum { MM_MISSING_MAX = 255 };
+
+/* A backend that the program knows, with the open devices of the backend. */
 struct mm_offer {
     const struct mm_backend *backend;
     struct mm_device *const *devices;
@@ -58,11 +59,11 @@ struct mm_device *const *mm_engine_devices(const struct mm_engine *engine, size_
  * thread. */
 const struct mm_offer *mm_engine_offers(const struct mm_engine *engine, size_t *count);
 
-/* Returns the backend that "auto" means in a request: of the backends with a working device, the preferred
- * backend. If no device works, returns the preferred backend of all. Any thread. */
+/* Returns the backend that "auto" means in a request: the most preferred backend that has a working device.
+ * If no device works, returns the most preferred of all backends. Any thread. */
 const struct mm_backend *mm_engine_backend(const struct mm_engine *engine);
 
-/* Whether all devices of some backend have failed, so the process must be restarted. Any thread. */
+/* Whether all devices of a backend have failed. Then the process must be restarted. Any thread. */
 bool mm_engine_is_lost(const struct mm_engine *engine);
 
 /* Returns the sum of mm_device_stored_bytes_max over all devices that work and can store matrices. Returns 0
@@ -89,7 +90,7 @@ struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
-/* Returns the backend of this name if it has no open device, or NULL. The variants of such a backend can be
+/* Finds a backend without open devices by name, or returns NULL. The variants of such a backend can be
  * described, but not run. Any thread. */
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
 

@@ -36,8 +36,7 @@ static unsigned class_of(size_t bytes) {
     assert(bytes >= 1 && bytes <= MM_ARENA_BLOCK_MAX);
     if (bytes <= FINE_MAX)
         return (unsigned)((bytes - 1) / ALIGNMENT);
-    const unsigned octave =
-        63 - (unsigned)__builtin_clzll((unsigned long long)bytes - 1); /* 2^octave < bytes */
+    const unsigned octave = 63 - (unsigned)__builtin_clzll((unsigned long long)bytes - 1);
     const unsigned quarter = (unsigned)((bytes - 1 - ((size_t)1 << octave)) >> (octave - 2));
     return FINE_CLASSES + (octave - 8) * 4 + quarter;
 }

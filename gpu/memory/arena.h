@@ -1,5 +1,5 @@
-/* An arena: small blocks of memory from one large mapping. So acquiring a block needs no system call and
- * seldom a page fault. Each size class has a list of free blocks. A block never changes its class. */
+/* An arena provides small blocks of memory from one large mapping. Acquiring a block needs no system call,
+ * and seldom causes a page fault. Each size class has a list of free blocks. A block stays in its class. */
 #pragma once
 
 #include "gpu/memory/pages.h"

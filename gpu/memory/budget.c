@@ -61,15 +61,13 @@ static bool add(struct mm_budget *budget, int part, size_t bytes) {
 static void subtract(struct mm_budget *budget, int part, size_t bytes) {
     const size_t before = __atomic_fetch_sub(&budget->reserved_bytes[part], bytes, __ATOMIC_RELAXED);
     assert(before >= bytes);
-    (void)before; /* unused in builds without assertions */
+    (void)before;
 }
 
 void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer) {
     subtract(budget, MM_BUDGET_MAIN, buffer->bytes);
     mm_buffers_release(budget->buffers, buffer);
 }
-
-/* --- reservations */
 
 static void set_bytes(struct mm_reservation *reservation, size_t bytes) {
     __atomic_store_n(&reservation->bytes, bytes, __ATOMIC_RELAXED);

@@ -4,7 +4,7 @@
 
 #include "gpu/memory/buffer.h"
 
-/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth, and only small requests can use this part. */
+/* The parts of the budget. MM_BUDGET_SMALL is a sixteenth of the budget, for small requests only. */
 enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
 
 /* How many requests wait for memory of a part. Only server/http/line.c changes this. __atomic access only. */
@@ -26,7 +26,7 @@ struct mm_budget {
  * at a time changes the members. Other threads may read `part` and `bytes` by __atomic access. */
 struct mm_reservation {
     struct mm_budget *budget;
-    size_t expected_bytes; /* the request's whole need, including what it has; 0 if not known */
+    size_t expected_bytes; /* all bytes that the request needs, including `bytes`; 0 if not known */
     bool is_for_store;     /* the memory is for a stored matrix, so the request is not small */
     int part;
     size_t bytes;
@@ -57,16 +57,16 @@ void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer);
 /* Returns the part of the budget for which a request must wait if it needs `more` bytes. */
 int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
 
-/* Reserves `more` bytes, or returns false if they are not free. A small request first tries the main part of
- * the budget, unless other requests wait for the main part. Then the small request tries the small part. If
- * the part changes, the whole reservation moves to the new part. */
+/* Reserves `more` bytes. Returns false if too few bytes are free. If no request waits for the main part of
+ * the budget, a small request first tries the main part. Otherwise, or if this fails, the request tries the
+ * small part. If the part changes, the whole reservation moves to the new part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Calls mm_reservation_extend, or returns false if other requests that wait must get memory first. */
+/* If waiting requests must get memory first, returns false. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);
 
-/* Returns how many more bytes a request should reserve while its body arrives or is decoded. `bytes` is what
- * the request has already. The result is as much again, but at least 64 KiB and at most 2 MiB. */
+/* Returns how many more bytes a request should reserve while its body arrives or is decoded. The request
+ * already has `bytes`. The result is equal to `bytes`, but at least 64 KiB and at most 2 MiB. */
 size_t mm_reservation_step(size_t bytes);
 
 size_t mm_reservation_unused(const struct mm_reservation *reservation);
@@ -76,8 +76,8 @@ size_t mm_reservation_unused(const struct mm_reservation *reservation);
 enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t bytes,
                                      struct mm_error *error);
 
-/* The five functions up to mm_reservation_free call the functions of buffer.h, and count the buffer's bytes
- * as used. mm_reservation_acquire and mm_reservation_grow first call mm_reservation_ensure. */
+/* The next five functions call the functions of buffer.h, and count the buffer's bytes as used.
+ * mm_reservation_acquire and mm_reservation_grow first call mm_reservation_ensure. */
 enum mm_status mm_reservation_acquire(struct mm_reservation *reservation, size_t bytes,
                                       struct mm_buffer *buffer, struct mm_error *error);
 enum mm_status mm_reservation_grow(struct mm_reservation *reservation, size_t bytes, size_t bytes_max,

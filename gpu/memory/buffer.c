@@ -1,7 +1,7 @@
 /* The pool of host memory. Small buffers come from an arena. Each large buffer has a block with its own
  * mapping. A block is lent to its buffer. When the buffer is released, the pool keeps the block for a later
  * buffer. The pool also keeps the end of a block that a growing buffer does not use yet. If the pool exceeds
- * its limit, it first returns to the system what it has kept longest. */
+ * its limit, the pool returns kept memory to the system, the oldest first. */
 #include "gpu/memory/buffer.h"
 
 #include "gpu/memory/arena.h"
@@ -65,8 +65,6 @@ void mm_buffers_lock(struct mm_buffers *buffers, const struct mm_page_locking *l
     __atomic_store_n(&buffers->locking, locking, __ATOMIC_RELEASE);
 }
 
-/* --- kept memory ---------------------------------------------------------------------------------- */
-
 static void unlock_pages(const struct mm_buffers *buffers, struct mm_block *block) {
     if (block->is_locked)
         __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE)->unlock(block->memory);
@@ -81,7 +79,7 @@ static void drop(struct mm_buffers *buffers, struct mm_block *block) {
     free(block);
 }
 
-/* Returns to the system what a block's buffer does not use. The caller holds the mutex. */
+/* Gives the system back all bytes of a block that the buffer does not use. The caller holds the mutex. */
 static void drop_rest(struct mm_buffers *buffers, struct mm_block *block) {
     unlock_pages(buffers, block);
     ASAN_UNPOISON_MEMORY_REGION(block->memory, block->open_bytes);
@@ -93,7 +91,7 @@ static void uncount(struct mm_buffers *buffers, size_t bytes) {
     (void)__atomic_sub_fetch(&buffers->held_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Removes a block from the lists. If it is lent, drops its kept end. The caller holds the mutex. */
+/* Removes a block from the lists. If the block is lent, drops its kept end. The caller holds the mutex. */
 static void drop_kept(struct mm_buffers *buffers, struct mm_block *block) {
     mm_kept_remove(&buffers->kept, block);
     uncount(buffers, block->open_bytes - block->lent_bytes);
@@ -133,14 +131,12 @@ static void count(struct mm_buffers *buffers, size_t bytes) {
     drop_excess(buffers);
 }
 
-/* --- lending ------------------------------------------------------------------------------------- */
-
 static bool locks_pages(const struct mm_buffers *buffers) {
     return __atomic_load_n(&buffers->locking, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Allocates memory from the arena. If the arena is full, allocates from the C library, unless pages must be
- * locked, because pages of the C library cannot be locked. Returns NULL if there is no memory. */
+/* Allocates memory from the arena, or from the C library if the arena is full. But if pages must be locked,
+ * never uses the C library, because its pages cannot be locked. Returns NULL if there is no memory. */
 static void *allocate_small(struct mm_buffers *buffers, size_t bytes, struct mm_buffer *buffer) {
     *buffer = (struct mm_buffer){.data = mm_arena_acquire(buffers->arena, bytes), .bytes = bytes};
     buffer->is_locked = buffer->data != NULL && mm_arena_is_locked(buffers->arena);
@@ -153,7 +149,7 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
     return mm_fail(error, MM_INTERNAL, "the system has no memory for %zu bytes", bytes);
 }
 
-/* Fails with MM_BUSY if other buffers have memory, because they will release it. Otherwise MM_INTERNAL. */
+/* Fails with MM_BUSY if other buffers will release memory, and otherwise with MM_INTERNAL. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
     return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
@@ -167,7 +163,7 @@ static enum mm_status reserve_block(struct mm_buffers *buffers, size_t bytes, st
     if (reserved == NULL)
         return fail_memory(bytes, error);
     *reserved = (struct mm_block){.memory = mm_pages_reserve(bytes), .bytes = bytes, .is_lent = true};
-    if (reserved->memory == NULL) { /* mappings may have run out, so drop those of kept blocks */
+    if (reserved->memory == NULL) { /* perhaps there are too many mappings, so unmap kept blocks */
         mm_buffers_trim(buffers, UINT64_MAX);
         reserved->memory = mm_pages_reserve(bytes);
     }

@@ -19,8 +19,8 @@ struct mm_buffer {
 
 struct mm_buffers;
 
-/* Opens a pool. The pool keeps unused memory only as long as used and kept memory together are at most
- * bytes_max. Returns NULL if memory runs out. */
+/* Opens a pool. If used and kept memory together exceed bytes_max, the pool returns kept memory to the
+ * system. Returns NULL if memory runs out. */
 struct mm_buffers *mm_buffers_open(size_t bytes_max);
 
 /* Frees the pool. The caller must first release all buffers. NULL is allowed. */

@@ -19,20 +19,20 @@ struct mm_block {
     bool is_locked;      /* all usable pages are locked */
     size_t excess_bytes; /* lent bytes that the buffer does not need */
 
-    uint64_t since_ns;             /* when the block was added to the lists */
+    uint64_t since_ns;
     LIST_ENTRY(mm_block) of_class; /* entry in the list of the block's size class; unused while lent */
     TAILQ_ENTRY(mm_block) of_all;
 };
 
-/* Before use, the caller sets all members to 0, and then `all` by TAILQ_INIT. */
+/* Before use, the caller sets all members to 0, and initializes `all` by TAILQ_INIT. */
 struct mm_kept {
-    size_t bytes;                        /* kept bytes of all blocks; __atomic access only */
-    TAILQ_HEAD(mm_blocks, mm_block) all; /* oldest first */
+    size_t bytes; /* kept bytes of all blocks; __atomic access only */
+    TAILQ_HEAD(mm_blocks, mm_block) all;
     LIST_HEAD(mm_kept_class, mm_block)
     classes[MM_KEPT_CLASSES]; /* one list of blocks for each size class; newest first */
 };
 
-/* Adds a block as the newest. The caller must remove the block before it changes the sizes or is_lent. */
+/* Add a block as the newest, or remove it. Callers remove a block before they change its sizes or is_lent. */
 void mm_kept_add(struct mm_kept *kept, struct mm_block *block, uint64_t now_ns);
 void mm_kept_remove(struct mm_kept *kept, struct mm_block *block);
 

@@ -21,7 +21,7 @@ void *mm_pages_reserve(size_t bytes);
  * the page is first used. Returns false on failure. Any thread, one at a time for a reservation. */
 bool mm_pages_open(void *memory, size_t from, size_t to);
 
-/* Returns the pages that begin in [from, to) to the system. Any thread, one at a time for a reservation. */
+/* Gives the system back all pages that begin in [from, to). Any thread, one at a time for a reservation. */
 void mm_pages_close(void *memory, size_t from, size_t to);
 
 /* Reserves `bytes` and makes them usable. Returns NULL if the system has no memory. Any thread. */

@@ -16,7 +16,7 @@ void mm_job_clear(struct mm_job *job) {
     job->more = false;
 }
 
-/* The load of reading a byte. A GPU does about 16 float32 operations in the time of reading a byte. */
+/* The load of reading a byte, in operations. A GPU does about 16 float32 operations in that time. */
 static const double byte_load = 16;
 
 enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct mm_error *error) {

@@ -18,12 +18,12 @@ struct mm_job {
 
     /* The owner sets these, and keeps the matrices alive while the queue has the job. */
 
-    /* The matrices, in host memory. m, n and k may be 0. If C has no data, a GPU does not copy C to the
-     * host. */
+    /* The matrices, in host memory. m, n and k may be 0. If C has no data, C is not copied from the GPU to
+     * the host. */
     struct mm_product product;
 
     /* Where the operands come from. The owner holds references to stored operands. Generated operands are
-     * dense. For a host device, they need memory in `product`; for a GPU, their data may be NULL. */
+     * dense. The data of a generated operand may be NULL on a GPU, but not on a host device. */
     struct mm_source sources[MM_OPERANDS_MAX];
 
     const struct mm_variant *variant; /* a variant of work.backend; may be `auto` */
@@ -38,7 +38,7 @@ struct mm_job {
     bool is_locked;      /* all matrices that have data and are not stored are in locked pages */
     void *verify_memory; /* for a check on a host device; mm_verify_bytes long */
 
-    /* The owner may read this after `done` was called. C is undefined unless work.error is MM_OK. */
+    /* The owner may read this after `done` was called. If work.error is not MM_OK, C is undefined. */
     struct mm_outcome outcome;
 
     /* C in device memory if stores_c. The owner releases this copy or passes it to the store. The copy can
@@ -48,7 +48,7 @@ struct mm_job {
     /* The queue and the backend use these. */
     struct mm_plan plan; /* if C is empty, only plan.variant is set */
     struct mm_progress progress;
-    bool more; /* for a host device: parts of the product are left, and can run in any lane */
+    bool more; /* for a host device: more parts of the product must run, in any lane */
 };
 
 /* Returns the job whose first member is this work, or NULL if the work is a task. */
@@ -93,6 +93,6 @@ size_t mm_job_generated_bytes(const struct mm_job *job);
 /* Returns the bytes of stored operands that have no copy on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
-/* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. job->outcome.ran
- * must be set. */
+/* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. The caller has set
+ * job->outcome.ran. */
 double mm_job_flops_or_bytes(const struct mm_job *job);

@@ -16,7 +16,7 @@ struct mm_outcome {
     size_t uploaded_bytes;           /* bytes copied to a GPU; 0 for a host device */
     size_t downloaded_bytes;
     struct mm_path path;                 /* MM_PATH_NONE if the variant has only one path */
-    struct mm_verification verification; /* is_done if the product was checked */
+    struct mm_verification verification; /* is_done is true if the product was checked */
     struct mm_reduction reduction;       /* of the wanted part of C, if job->reduces */
 };
 

@@ -9,7 +9,7 @@ void mm_pipeline_init(struct mm_pipeline *pipeline, struct mm_device *device, un
         .device = device, .first = has_all ? 0 : index, .lane_count = has_all ? device->lane_count : 1};
 }
 
-/* The longest that new jobs wait for a launch of small jobs. Equals SPIN_NS of worker_thread.c. */
+/* How long new jobs wait after a launch of small jobs. Equals SPIN_NS of worker_thread.c. */
 enum { COLLECT_NS = 30000 };
 
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns) {

@@ -15,9 +15,9 @@ struct mm_pipeline {
     struct mm_device *device;
     unsigned first; /* which lane of the device is the pipeline's first lane */
     unsigned lane_count;
-    unsigned busy;       /* lanes that run jobs */
-    uint64_t begun;      /* number of batches that have begun so far */
-    uint64_t changed_ns; /* when a batch last began or ended */
+    unsigned busy;
+    uint64_t begun; /* number of batches that have begun so far */
+    uint64_t changed_ns;
     unsigned small_busy; /* lanes that run small jobs, which have a batch key */
     uint64_t small_ns;   /* when small jobs last began */
     struct {
@@ -35,12 +35,12 @@ static inline bool mm_pipeline_has_free_lane(const struct mm_pipeline *pipeline)
 }
 
 /* Whether to begin more jobs now. Returns false if no lane is free. Also returns false in the first 30 µs of
- * a launch of small jobs. Small jobs that arrive in this time share the next launch, which serves up to 40%
- * more requests. */
+ * a launch of small jobs. Small jobs that arrive in this time then share the next launch. This serves up to
+ * 40% more requests. */
 bool mm_pipeline_may_begin(const struct mm_pipeline *pipeline, uint64_t now_ns);
 
-/* Begins the jobs in a free lane. At least one lane must be free. Jobs that fail to begin stay in *batch, and
- * all other jobs are removed from it. */
+/* Begins the jobs in a free lane. At least one lane must be free. Jobs that fail to begin stay in *batch. All
+ * other jobs are removed from *batch. */
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch);
 
 /* Ends the oldest launch that is complete, and moves the launch's jobs to *ended. Returns false if no launch

@@ -5,7 +5,8 @@
 
 #include <assert.h>
 
-/* Restricts a matrix X to `count` rows of op(X), or columns if of_cols, from index `first` on. */
+/* Restricts a matrix X to `count` rows of op(X), from row `first` on. If of_cols, restricts X to columns of
+ * op(X) instead. */
 static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
     const bool along = of_cols != transposed; /* whether to restrict columns of X */
     const size_t elements = along ? first : first * matrix->ld;
@@ -36,7 +37,8 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     return part;
 }
 
-/* Rounds `wanted` down to a multiple of `cut`. The result is at least `cut`, but never more than `most`. */
+/* Rounds `wanted` down to a multiple of `cut`, but at least to `cut`. If the result would exceed `most`,
+ * returns `most`. */
 static size_t edge_of(double wanted, size_t cut, size_t most) {
     if (wanted >= (double)most)
         return most;
@@ -45,7 +47,7 @@ static size_t edge_of(double wanted, size_t cut, size_t most) {
     return least < most ? least : most;
 }
 
-/* A part has as many rows of C as a device computes in MM_PART_NS. If even the fewest possible rows would
+/* A part has as many rows of C as the device computes in MM_PART_NS. If even the fewest possible rows would
  * take longer, the part has only some columns of these rows. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product) {

@@ -1,6 +1,6 @@
 /* The progress of a product that is computed part by part. A part is a block of C, or several whole products
  * of a stack. Between two parts, other work can run, and the product can be cancelled. On a host device, the
- * size of a part depends on the time of the part before. A GPU's parts are called bands. */
+ * size of a part depends on the time of the previous part. Parts on a GPU are called bands. */
 #pragma once
 
 #include "gpu/check/reduce.h"
@@ -29,14 +29,16 @@ struct mm_progress {
 };
 
 /* Returns a product that computes a block of C: `rows` rows from `row` on, and `cols` columns from `col` on.
- * The matrices of the result point into those of `product`. */
+ * The matrices of the result point into the matrices of `product`. */
 struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
                                   size_t col, size_t cols);
 
-/* Returns the next part for a host device. A part must be left. The device's forecast gives the size of the
- * first part. The part is all of C if there is no forecast, or if the variant's `cut` is 0. */
+/* Returns the next part for a host device. Call this only if the product is not complete. The device's
+ * forecast gives the size of the first part. Without a forecast, or if the variant's `cut` is 0, the first
+ * part is all of C. */
 struct mm_product mm_progress_next(struct mm_progress *progress, const struct mm_device *device,
                                    const struct mm_variant *ran, const struct mm_product *product);
 
-/* Advances to the next part, and returns whether a part is left. A GPU calls this after enqueueing a part. */
+/* Advances to the next part. Returns false if the product has no more parts. A host device calls this when it
+ * has computed a part, the CUDA backend when it has enqueued a part. */
 bool mm_progress_end(struct mm_progress *progress, const struct mm_product *product, uint64_t took_ns);

@@ -41,8 +41,8 @@ static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
 }
 
 /* The load of copying a byte to a device, in operations. Copying a byte over PCIe takes as long as 1024
- * float32 operations. Only an eighth of this counts, because later jobs use the copy too, and because some
- * copies come from another GPU by NVLink. */
+ * float32 operations. Only an eighth of this counts: later jobs use the copy too, and some copies come from
+ * another GPU by NVLink. */
 static const double copied_byte_load = 128;
 
 /* Returns the worker's load, plus the load of copying this work's stored operands to the worker's device. */
@@ -246,7 +246,7 @@ bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_w
     if (!is_assigned)
         return false;
     pthread_mutex_lock(&queue->mutex);
-    const bool passes = !queue->closing; /* because then the other worker's threads may have ended */
+    const bool passes = !queue->closing; /* after closing, the other worker's threads may have ended */
     if (passes && runs_at != NULL)
         mm_worker_finish(runs_at, work);
     if (passes) {
@@ -276,7 +276,8 @@ static void move_or_fail(struct mm_queue *queue, struct mm_work *stranded) {
     mm_work_list_done(refused);
 }
 
-/* If mm_queue_fail_hung was not called for this long, the process was stopped, and times are reset. */
+/* If mm_queue_fail_hung was not called for this long, the process itself was stopped, and the times of steps
+ * start again. */
 #define STOPPED_NS UINT64_C(1000000000)
 
 /* Returns when the watch first saw the current step of this work. For a new step, this is now_ns. */
@@ -288,8 +289,8 @@ static uint64_t note_seen(const struct mm_queue *queue, struct mm_work *running,
     return now_ns;
 }
 
-/* Whether the worker's device is a GPU that has been at one step for longer than most_ns. If the GPU is
- * already marked as failed, work must also wait for its thread. The caller holds the mutex. */
+/* Whether the worker's device is a GPU whose current step takes longer than most_ns. If the GPU is already
+ * marked as failed, returns true only if work waits in the worker's list. The caller holds the mutex. */
 static bool hangs(const struct mm_worker *worker, uint64_t now_ns, uint64_t most_ns) {
     struct mm_work *oldest = TAILQ_FIRST(&worker->running);
     if (most_ns == 0 || worker->device->backend->is_host || oldest == NULL)

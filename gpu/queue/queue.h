@@ -9,9 +9,9 @@
  * work->error to the status that is named here, and then calls `done`:
  *
  * - All steps have run, or a step has failed: MM_OK, or the error of the step.
- * - mm_queue_cancel was called. Before the first step, it returns true, and `done` is not called. After that,
- *   the work ends with MM_STOPPING when the current step ends, unless this is the last step. A long product
- *   on a GPU ends even during its step.
+ * - mm_queue_cancel was called. Before the first step, mm_queue_cancel returns true, and `done` is not
+ *   called. After that, the work ends with MM_STOPPING when the current step ends, unless this is the last
+ *   step. A long product on a GPU ends even during its step.
  * - The deadline has passed. The work ends with MM_TIMEOUT, before its first step or when the current step
  *   ends. But a task whose last slice has run ends with MM_OK.
  * - The device has failed. Work before its first step moves to another device, or ends with MM_NOT_READY.
@@ -59,17 +59,17 @@ void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
  * MM_STOPPING if the queue is stopping. Any thread. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
-/* Runs a tiny product on the calling thread if it is for a host device. Then the job is over, `done` is not
- * called, and the result is true. Otherwise returns false, and the caller must submit the job. The caller has
- * called mm_queue_prepare. Any thread. */
+/* If the job is a tiny product for a host device, runs the job on the calling thread, and returns true. Then
+ * the job is over, and `done` is not called. Otherwise returns false, and the caller must submit the job. The
+ * caller has called mm_queue_prepare. Any thread. */
 bool mm_queue_run(struct mm_queue *queue, struct mm_job *job);
 
 /* Submits a task to this device. Returns false if the device is busy or the queue is stopping. Any thread. */
 bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device, struct mm_task *task);
 
-/* Marks each GPU as failed that has been at one step for longer than most_ns. 0 means no limit. The thread of
- * such a GPU is lost. A step's time is measured from the first call of this function that saw the step.
- * Returns one of the GPUs that this call marked, or NULL. One thread at a time. */
+/* Marks all hung GPUs as failed. A GPU hangs if its current step takes longer than most_ns; 0 means no limit.
+ * The thread of a hung GPU is lost. A step's time is measured from the first call of this function that saw
+ * the step. Returns one of the GPUs that this call marked, or NULL. One thread at a time. */
 struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, uint64_t most_ns);
 
 /* Cancels work, and never blocks. Returns true if the work had not begun, and then `done` is not called. If
@@ -77,18 +77,18 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
  * that waits for device memory, or that moves to another device, counts as begun. Any thread. */
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
-/* Returns how long the work waited in the queue. The work must have left the waiting list. Any thread. */
+/* Returns how long the work waited in the queue. The work has left the waiting list. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
 struct mm_queue_state {
-    size_t jobs; /* waiting and running jobs */
+    size_t jobs;
     size_t jobs_waiting;
     size_t bytes_waiting; /* bytes of the waiting jobs' matrices */
 
     /* How long the busiest device will need for its jobs, by measured rates. Unknown times count as 0. */
     uint64_t wait_ns;
 
-    bool is_full; /* jobs_waiting has reached jobs_max */
+    bool is_full;
 };
 
 /* Returns the state of the queue at this moment. Any thread. */

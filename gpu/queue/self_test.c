@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The dimensions of the known product are prime, so no dimension is a multiple of a tile's edge. If a variant
- * needs multiples, the dimensions are rounded up. The three dimensions always differ. */
+ * supports only multiples of a number, the dimensions are rounded up. The three dimensions always differ. */
 enum {
     SELF_TEST_M = 37,
     SELF_TEST_N = 67,
@@ -31,7 +31,7 @@ struct known_product {
     uint64_t a[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
     uint64_t b[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
     uint64_t c[SELF_TEST_M_MAX * SELF_TEST_N_MAX];
-    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX]; /* the elements of `a`, converted to double */
+    double a_values[SELF_TEST_M_MAX * SELF_TEST_K_MAX];
     double b_values[SELF_TEST_K_MAX * SELF_TEST_N_MAX];
     double sums[SELF_TEST_M_MAX * SELF_TEST_N_MAX]; /* the expected C, before rounding to its type */
 };
@@ -52,7 +52,6 @@ static double sum_at(const struct known_product *known, size_t row, size_t col) 
     return sum;
 }
 
-/* Fills A and B, and computes the expected C. */
 static void fill_known(struct known_product *known, enum mm_dtype dtype, struct mm_multiples of) {
     assert(of.m <= SELF_TEST_MULTIPLE_MAX);
     assert(of.n <= SELF_TEST_MULTIPLE_MAX);
@@ -209,8 +208,6 @@ enum mm_status mm_self_test(struct mm_device *device, struct mm_error *error) {
         status = mm_self_test_row(device, row, error);
     return status;
 }
-
-/* --- rates --------------------------------------------------------------------------------------- */
 
 /* To measure a rate, a square product is timed, and its edge is doubled until the product takes a
  * millisecond. Other products have other rates, so forecasts assume half of the measured rate. */

@@ -9,8 +9,8 @@ enum mm_task_state { MM_TASK_AGAIN, MM_TASK_OVER };
 struct mm_task {
     struct mm_work work; /* first member; its kind is MM_WORK_TASK */
 
-    /* Whether a slice can run at the same time as products and as other tasks that share. Otherwise the slice
-     * has the device alone. */
+    /* Whether a slice can run while products, or slices of other tasks with `shares`, run on the device.
+     * Otherwise a slice runs alone. */
     bool shares;
 
     void *subject; /* data for `run` */

@@ -11,9 +11,9 @@
 struct self_test {
     struct mm_watch *watch;
     struct mm_device *device;
-    struct mm_task task;     /* belongs to the queue while is_under_way */
-    size_t row;              /* index of the variant to test next */
-    uint64_t ended_ns;       /* when the last self-test ended */
+    struct mm_task task; /* belongs to the queue while is_under_way */
+    size_t row;
+    uint64_t ended_ns;
     int is_under_way;        /* a task tests a variant; __atomic access only */
     struct mm_error finding; /* error of the variant tested last; MM_OK after it was reported */
 };
@@ -42,7 +42,8 @@ static bool step(struct self_test *test) {
     return true;
 }
 
-/* Ends the test of a variant. First stores the finding, then marks the device, and then counts. */
+/* Ends the test of a variant: stores the finding, and marks the device as failed if the result was wrong. If
+ * the self-test is over, also counts it. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;

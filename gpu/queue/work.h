@@ -1,6 +1,6 @@
 /* Work is what waits in a device's queue: a product (gpu/queue/job.h) or a task (gpu/queue/task.h). Products
  * and tasks have struct mm_work as their first member. The owner embeds work in its own struct, so queueing
- * allocates nothing. While the queue owns work, the owner may read only members that it has set. */
+ * allocates nothing. While the queue owns work, the owner may read only the members it has set. */
 #pragma once
 
 #include "gpu/status.h"
@@ -53,11 +53,11 @@ struct mm_work {
     uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for all other work */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
 
-    /* When the watch first saw the current step after the step's last progress. 0 if the watch has not seen
-     * the step since. __atomic access only. */
+    /* When the watch first saw the current step. mm_work_show_progress sets this to 0, so the time starts
+     * again. __atomic access only. */
     uint64_t seen_ns;
 
-    size_t bytes;       /* bytes of a product's matrices */
+    size_t bytes;
     double load;        /* in operations; the sum over a device's work is the device's load */
     double expected_ns; /* how long the work will keep the device busy; 0 if not known */
 };

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* Returns the counter of the queue that includes this work, or NULL for idle work. A paused task counts as
- * running, so jobs_max does not include it. */
+/* Returns the queue's counter of work in this state: jobs_waiting, jobs_running, or NULL for idle work.
+ * Paused tasks count as running, so jobs_max does not limit them. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     if (work->state == MM_WORK_IDLE)
         return NULL;
@@ -36,7 +36,7 @@ static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_stat
 
 /* Adds to the worker's load. The caller holds the mutex, but other threads read the load without it. */
 static void add_load(struct mm_worker *worker, double load) {
-    double sum = worker->jobs == 0 ? 0.0 : worker->load + load; /* 0 removes old rounding errors */
+    double sum = worker->jobs == 0 ? 0.0 : worker->load + load;
     __atomic_store(&worker->load, &sum, __ATOMIC_RELAXED);
 }
 
@@ -99,7 +99,7 @@ static void start(struct mm_worker *worker, struct mm_work *work) {
     worker->runs_exclusive = work->is_exclusive;
 }
 
-/* Limits of a batch: the bytes that it copies, and how many other jobs it may overtake. */
+/* Limits of a batch: how many bytes the jobs copy, and how many other jobs they may overtake. */
 enum { BATCH_BYTES_MAX = 2 << 20, SKIPPED_MAX = 64 };
 
 static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {

@@ -23,7 +23,7 @@ struct mm_worker {
     struct mm_queue *queue;
     struct mm_device *device;
     struct mm_worker_thread threads[MM_LANES_MAX];
-    unsigned thread_count; /* number of started threads */
+    unsigned thread_count;
 
     /* Signalled when work arrives or ends, or when the queue closes. Used with queue->mutex. */
     pthread_cond_t changed;
@@ -77,17 +77,17 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.
- * If no work can begin now and may_wait, waits until work can begin or the queue closes. If no work was
- * started, *batch is empty, and the result is NULL. Sets *seen to worker->changes, or to one less if more
- * work can begin now, so the caller looks again. The caller must not hold the mutex. */
+ * If may_wait, first waits until work can begin or the queue closes. If no work was started, *batch is empty,
+ * and the result is NULL. Sets *seen to worker->changes, or to one less if more work can begin now, so the
+ * caller looks again. The caller must not hold the mutex. */
 struct mm_task *mm_worker_next(struct mm_worker *worker, bool may_wait, struct mm_batch *batch,
                                unsigned *seen);
 
 /* --- queue.c: for a worker whose device has failed ----------------------------------------------- */
 
-/* Plans a product for another device, and moves the product to the worker of this device. The product has not
+/* Plans a product for another device, and moves the product to the worker of that device. The product has not
  * begun. `runs_at` is the worker that has the product in its running list, or NULL. Returns false if no other
- * device can run it, if the queue is closing, or if the work is a task. The caller must not hold the
+ * device can run the product, if the queue is closing, or if the work is a task. The caller must not hold the
  * mutex. */
 bool mm_worker_pass_on(struct mm_queue *queue, struct mm_work *work, struct mm_worker *runs_at);
 

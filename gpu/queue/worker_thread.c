@@ -17,7 +17,7 @@ static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
 
-/* Whether the work can run. If it is cancelled or late, or if the device failed, sets work->error. */
+/* Whether the work can run. If the work is cancelled or late, or the device has failed, sets work->error. */
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
@@ -38,7 +38,8 @@ static bool can_go_on(const struct mm_worker *worker, struct mm_work *work, uint
     return work->error.status == MM_OK && can_run(worker, work, now_ns);
 }
 
-/* Whether the device must run this product. If not, C is empty, or this sets work.error. */
+/* Whether the device must run this product. Returns false if C is empty. Sets work.error and returns false if
+ * the product cannot run. */
 static bool is_to_run(struct mm_worker *worker, struct mm_job *job, uint64_t now_ns) {
     if (has_begun(&job->work))
         return can_go_on(worker, &job->work, now_ns);
@@ -55,7 +56,8 @@ static void finish_one(struct mm_worker_thread *self, struct mm_work *work) {
     self->over = work;
 }
 
-/* Ends finished jobs, and learns rates. Holds the mutex for both, because a host device has many threads. */
+/* Removes finished jobs from the running list, and updates the forecast of the device. The mutex guards both,
+ * because several threads of a host device can call this at once. */
 static void finish(struct mm_worker_thread *self, const struct mm_batch *batch) {
     if (batch->count == 0)
         return;
@@ -88,7 +90,8 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
     failed->count = others;
 }
 
-/* Moves work that has not begun to another device if this device has failed. Otherwise returns false. */
+/* If this device has failed, tries to move work to another device. Only work before its first step can move.
+ * Returns whether the work was moved. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
@@ -118,7 +121,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
     finish(self, &begun); /* mm_pipeline_begin left only jobs that failed */
 }
 
-/* Begins products while no lane is busy. Products that get no memory fail, because no lane will free any. */
+/* Begins products while no lane is busy. Products without memory fail, because no lane will free memory. */
 static void begin_alone(struct mm_worker_thread *self, const struct mm_batch *batch) {
     struct mm_batch without_memory;
     assert(self->pipeline.busy == 0);
@@ -251,8 +254,9 @@ static void run_slice(struct mm_worker_thread *self, struct mm_task *task) {
     pthread_mutex_unlock(&worker->queue->mutex);
 }
 
-/* The main function of a worker's thread. On a GPU, begins the next jobs before it calls `done`, so the GPU
- * works meanwhile. Calls `done` before a slice of a task or a product on a host device. */
+/* The main function of a worker's thread. The thread of a GPU begins the next jobs before it calls `done`, so
+ * the GPU works meanwhile. Before a slice of a task or a product on a host device, the thread first calls
+ * `done`. */
 static void *run(void *argument) {
     struct mm_worker_thread *self = argument;
     struct mm_worker *worker = self->worker;

@@ -74,8 +74,8 @@ static bool is_too_slow(const struct mm_store_slot *slot, uint64_t now_ns) {
     return arrived * whole < (double)slot->upload_bytes * passed;
 }
 
-/* Drops one slow upload's reservation in this namespace, or in any if `space` is NULL. Returns false if there
- * is no such reservation. */
+/* Drops one slow upload's reservation in this namespace, or in any namespace if `space` is NULL. Returns
+ * false if there is no such reservation. */
 static bool drop_slow_slot(struct mm_account *account, const struct mm_space *space, uint64_t now_ns) {
     for (struct mm_store_slot *slot = TAILQ_FIRST(&account->slots); slot != NULL;
          slot = TAILQ_NEXT(slot, reserved)) {

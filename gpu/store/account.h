@@ -37,8 +37,8 @@ void mm_account_move(struct mm_account *account, enum mm_store_state from, enum 
 /* Subtracts bytes from the state and, if the namespace still exists, also from the namespace. */
 void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
 
-/* Adds the sizes and the limit to *error, which has the status MM_STORE_FULL, and returns MM_STORE_FULL. The
- * value needs needed_bytes, of which own_bytes are already reserved. error may be NULL. */
+/* Adds the sizes and the limit to *error, and returns MM_STORE_FULL. The caller has set the other members of
+ * *error. The value needs needed_bytes, of which own_bytes are already reserved. error may be NULL. */
 enum mm_status mm_account_fail_full(const struct mm_account *account, const struct mm_space *space,
                                     size_t needed_bytes, size_t own_bytes, struct mm_error *error);
 

@@ -25,7 +25,7 @@ struct mm_store {
     uint64_t expires_ns; /* no value expires before this time */
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t count;
-    struct entry *entries; /* array of limits.count_max entries */
+    struct entry *entries;
 };
 
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget) {
@@ -59,8 +59,6 @@ bool mm_store_is_name(const char *name) {
            strcmp(name, "..") != 0;
 }
 
-/* --- references */
-
 static size_t host_bytes(const struct mm_stored *value) {
     return value->only_copy == NULL ? value->bytes : 0;
 }
@@ -92,9 +90,8 @@ static void unlock(struct mm_store *store, struct dropped *dropped) {
     }
 }
 
-/* --- names */
-
-/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there. */
+/* Returns the index of a name, or the index at which a new name must be inserted. Sets *is_there to whether
+ * the name exists. */
 static size_t find(const struct mm_store *store, uint64_t space, const char *name, bool *is_there) {
     size_t first = 0, past = store->count;
     *is_there = false;
@@ -176,16 +173,14 @@ void mm_store_close(struct mm_store *store) {
     free(store);
 }
 
-/* --- storing */
-
 /* Returns the number of values in a namespace. The values of a namespace are neighbours in the array. */
 static size_t count_of(const struct mm_store *store, uint64_t space) {
     bool unused;
     return find(store, space + 1, "", &unused) - find(store, space, "", &unused);
 }
 
-/* Checks that one more name is allowed. If slot->is_new, the slot has passed this check before, so only names
- * that exist count. Otherwise reservations for new names count too. */
+/* Checks that one more name is allowed. Counts the names that exist, and the reservations for new names. But
+ * if slot->is_new, the slot has passed this check before, so only the names that exist count. */
 static enum mm_status check_count(struct mm_store *store, const struct mm_store_slot *slot, uint64_t now_ns,
                                   struct mm_error *error) {
     const struct mm_store_limits *limits = &store->limits;
@@ -277,8 +272,8 @@ static enum mm_status check_host(struct mm_store *store, const struct mm_store_s
                                 slot->bytes, error);
 }
 
-/* Turns the reservation into stored bytes, and gives the value its name. `old` had the name before, or is
- * NULL. */
+/* Turns the reservation into stored bytes, and gives the value its name. `old` is the value that had the name
+ * before, or NULL. */
 static void name_value(struct mm_store *store, struct mm_store_slot *slot, struct mm_stored *value,
                        struct mm_stored *old, struct dropped *dropped) {
     mm_account_move(&store->account, MM_BYTES_RESERVED, MM_BYTES_STORED, value->bytes);
@@ -325,8 +320,6 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, 
         mm_stored_free(value);
     return status;
 }
-
-/* --- using */
 
 struct mm_stored *mm_store_acquire(struct mm_store *store, uint64_t space, const char *name, bool used,
                                    uint64_t now_ns) {
@@ -391,8 +384,6 @@ size_t mm_store_list(struct mm_store *store, uint64_t space, const char *after, 
     unlock(store, &dropped);
     return count;
 }
-
-/* --- figures */
 
 struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t number) {
     pthread_mutex_lock(&store->mutex);

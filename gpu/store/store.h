@@ -14,14 +14,15 @@ struct mm_store_limits {
     size_t bytes_max;
     size_t space_bytes_max; /* bytes of all values in one namespace */
     size_t host_bytes_max;  /* bytes of all values in host memory */
-    size_t count_max;       /* number of values */
+    size_t count_max;
     size_t space_count_max;
     uint64_t ttl_ns_max; /* longest lifetime of a value; 0 for no limit */
 };
 
-/* A reservation of memory for a value during its upload. An upload is too slow if it is more than a second
- * behind the constant rate that would complete it at its deadline. A slow upload loses its reservation if
- * another upload needs the memory. A slot of zeros has no reservation. A reserved slot must not move. */
+/* A reservation of memory for a value during its upload. An upload should arrive at a constant rate that
+ * completes the upload at its deadline. An upload that is more than a second behind this rate is too slow. A
+ * slow upload loses its reservation if another upload needs the memory. A slot of zeros has no reservation. A
+ * reserved slot must not move. */
 struct mm_store_slot {
     uint64_t space;
     size_t bytes;
@@ -42,10 +43,10 @@ struct mm_store_content {
     struct mm_shape shape;
     enum mm_dtype dtype;
     void *data;                         /* the elements in host memory, or NULL */
-    struct mm_buffer *memory;           /* the buffer that contains `data`; the store takes it on success */
+    struct mm_buffer *memory;           /* the buffer that contains `data`; the store owns it after success */
     struct mm_reservation *reservation; /* the reservation in which `memory` counts until success */
 
-    /* The elements in device memory, or NULL. The store takes this copy on success. */
+    /* The elements in device memory, or NULL. The store owns this copy after success. */
     struct mm_device_copy *only_copy;
 
     uint64_t ttl_ns; /* lifetime; 0 for the longest that the limits allow */
@@ -59,7 +60,7 @@ struct mm_store;
 /* Opens a store. The budget must outlive the store. Returns NULL if memory runs out. */
 struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_budget *budget);
 
-/* Sets new limits. Nothing may have been stored or reserved before. count_max must not change. */
+/* Sets new limits. Call this before anything is stored or reserved. count_max must not change. */
 void mm_store_limit(struct mm_store *store, const struct mm_store_limits *limits);
 
 /* Frees the store. The caller must first release all references and reservations. NULL is allowed. */
@@ -74,9 +75,9 @@ bool mm_store_is_name(const char *name);
 void mm_store_set_spaces(struct mm_store *store, const uint64_t *spaces, size_t count, uint64_t newest);
 
 /* Reserves slot->bytes for a value of this name. The caller has set those members of the slot that precede
- * is_reserved. If the name is new, the reservation counts as a value, unless the upload is too slow.
- * MM_STORE_FULL, with the limit and the free bytes of the namespace, if the value does not fit.
- * MM_UNAUTHORIZED if the namespace was dropped. */
+ * is_reserved. If the name is new, the reservation counts as a value. While the upload is too slow, the
+ * reservation does not count. MM_STORE_FULL, with the limit and the free bytes of the namespace, if the value
+ * does not fit. MM_UNAUTHORIZED if the namespace was dropped. */
 enum mm_status mm_store_reserve(struct mm_store *store, struct mm_store_slot *slot, const char *name,
                                 uint64_t now_ns, struct mm_error *error);
 
@@ -124,9 +125,9 @@ struct mm_store_usage mm_store_usage(struct mm_store *store, uint64_t space);
 /* Drops expired values. This is fast if no value has expired. */
 void mm_store_expire(struct mm_store *store, uint64_t now_ns);
 
-/* Sums over all namespaces. The last four members together are limits.bytes_max. */
+/* Sums over all namespaces. The sum of the last four members is limits.bytes_max. */
 struct mm_store_totals {
-    size_t count;        /* number of named values */
+    size_t count;
     size_t host_bytes;   /* bytes of named values in host memory */
     size_t stored_bytes; /* bytes of named values */
     size_t reserved_bytes;

@@ -15,7 +15,7 @@ struct mm_device_copy {
     const struct mm_device *device;
     void *data;                                   /* device memory of the backend; __atomic access only */
     void (*release)(struct mm_device_copy *copy); /* frees the copy; any thread, no lock held */
-    struct mm_device_copy *next;                  /* the value's next copy */
+    struct mm_device_copy *next;
 
     /* Copies a part of the elements to host memory, without gaps between rows, and waits. Any thread. NULL
      * unless this is the value's only_copy. */
@@ -58,8 +58,8 @@ struct mm_stored {
 
     /* Only the store uses these. */
     uint64_t space;
-    size_t references; /* including one for the name */
-    int is_named;      /* __atomic access only */
+    size_t references;
+    int is_named; /* __atomic access only */
     struct mm_buffer memory;
     SLIST_ENTRY(mm_stored) dropped;
 };

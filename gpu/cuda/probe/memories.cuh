@@ -7,7 +7,7 @@
 namespace {
 
 /* Reads the multiprocessor's cycle counter. The asm statement is volatile and clobbers memory, so the
- * compiler moves no volatile access across it. */
+ * compiler moves no volatile access across the asm statement. */
 __device__ __forceinline__ long long now_cycles() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
@@ -21,16 +21,17 @@ constexpr unsigned STEPS_BEFORE = 32;
 constexpr unsigned FILL_THREADS = 256;
 constexpr unsigned LINE_BYTES = 128;
 
-/* In sweep_shared, each thread of a block reads one word of shared memory SHARED_READS times in each turn. */
+/* sweep_shared repeats its reads several times (`turns`). Each time, each thread of a block reads one word
+ * SHARED_READS times. */
 constexpr unsigned SHARED_THREADS = 1024;
 constexpr unsigned SHARED_READS = 64;
-constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t); /* read in a turn */
+constexpr size_t SWEEP_BLOCK_BYTES = SHARED_THREADS * SHARED_READS * sizeof(uint32_t);
 
 constexpr unsigned GLOBAL_THREADS = 512;
 
-/* Returns the index of the cache line that follows `line` in a chain. The indices are a linear congruential
- * sequence: a·line + c modulo `lines`, which is a power of two. The chain visits all lines before it repeats,
- * because c is odd and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
+/* Returns the index of the cache line that follows `line` in a chain: a·line + c modulo `lines`, a linear
+ * congruential sequence. The chain visits all lines before it repeats, because `lines` is a power of two, c
+ * is odd, and a − 1 is a multiple of 4 (Hull and Dobell, 1962). */
 __device__ unsigned line_after(unsigned line, unsigned lines) {
     return (line * 1664525u + 1013904223u) & (lines - 1);
 }
@@ -49,8 +50,8 @@ __device__ __forceinline__ const char *pointer_at(const char *place) {
     return next;
 }
 
-/* Measures the cycles of one read of a chain. The loop's other instructions cost no time, because they run
- * during the reads. The write to `last` makes the thread wait for the last pointer. */
+/* Follows a chain, and measures the cycles of one read. The loop's other instructions cost no time, because
+ * they run during the reads. The write to `last` makes the thread wait for the last pointer. */
 __global__ void follow(const char *place, double *cycles) {
     __shared__ const char *volatile last;
     for (unsigned step = 0; step < STEPS_BEFORE; step++)
@@ -88,7 +89,8 @@ __device__ __forceinline__ unsigned sum_at(const uint4 *place) {
 }
 
 /* Reads global memory. Neighbouring threads read neighbouring groups of 16 bytes, and each thread has four
- * reads in flight. The write to `sink` almost never happens. It stops the compiler from dropping reads. */
+ * reads in flight. The write to `sink` almost never happens. But the compiler cannot know this, so it drops
+ * no reads. */
 __global__ void __launch_bounds__(GLOBAL_THREADS)
     sweep_global(const uint4 *memory, size_t count, unsigned turns, unsigned *sink) {
     const size_t step = static_cast<size_t>(gridDim.x) * GLOBAL_THREADS;
@@ -127,9 +129,9 @@ cudaError_t follow_chain(const char *chain, double *cycles, cudaStream_t stream)
 struct sweep {
     unsigned blocks;
     unsigned turns;     /* how often each block repeats its reads */
-    const void *memory; /* what launch_global reads once in each turn; aligned to 16 bytes */
-    size_t bytes;       /* size of `memory`, a multiple of 16 */
-    unsigned *sink;     /* device memory that kernels could write, so the compiler cannot drop reads */
+    const void *memory; /* launch_global reads this once in each turn; address and size are multiples of 16 */
+    size_t bytes;
+    unsigned *sink; /* device memory that kernels could write, so the compiler cannot drop reads */
 };
 
 cudaError_t launch_shared(const struct sweep *sweep, cudaStream_t stream) {

@@ -9,13 +9,13 @@
 namespace {
 
 /* The least size of each half of the probe's global memory. The probe measures in the first half. Before a
- * measurement, a pass over the second half evicts the first half from the L2 cache. */
+ * measurement, the probe reads or writes the second half, which evicts the first half from the L2 cache. */
 constexpr size_t HALF_BYTES_MIN = (size_t)32 << 20;
 
 /* The chain in the L2 cache has 1/CACHE_SHARE of the cache's lines, but at least CACHE_LINES_MIN lines. */
 enum { CACHE_SHARE = 8, CACHE_LINES_MIN = 1024 };
 
-/* Chosen so a sweep takes hundreds of microseconds, which is much longer than a launch. */
+/* With these numbers, a sweep takes hundreds of microseconds, which is much longer than a launch takes. */
 enum { SHARED_TURNS = 64, GLOBAL_TURNS = 4, BLOCKS_PER_MULTIPROCESSOR = 4 };
 
 /* The results in device memory, except the times of accesses. */
@@ -28,7 +28,7 @@ struct findings {
 struct probe {
     struct mm_lane *lane;
     size_t half_bytes; /* a power of two, at least twice the L2 cache; 0 if only shared memory is measured */
-    size_t read_bytes; /* how much of the first half has been read, from the beginning of the half */
+    size_t read_bytes; /* how many bytes at the beginning of the first half have been read */
 
     /* One block of device memory, in this order: the first half, the second half, and the results. */
     char *first;
@@ -57,8 +57,8 @@ enum mm_status take(struct probe *probe, size_t count, struct mm_error *error) {
     return MM_OK;
 }
 
-/* Returns the next unread `bytes` of the first half. After the end of the half, starts again at the
- * beginning, which has left the cache by then. */
+/* Returns the address of the next unread `bytes` of the first half. After the end, starts again at the
+ * beginning of the half, which is no longer in the cache by then. */
 const char *unread(struct probe *probe, size_t bytes) {
     assert(bytes <= probe->half_bytes);
     if (probe->read_bytes + bytes > probe->half_bytes)
@@ -68,7 +68,8 @@ const char *unread(struct probe *probe, size_t bytes) {
     return part;
 }
 
-/* Returns the distance in bytes between two accesses. It is large enough that they share no cache line. */
+/* Returns the distance in bytes between two accesses. The distance is so large that two accesses share no
+ * cache line. */
 size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
     size_t end = 0;
     for (unsigned lane = 0; lane < MM_WARP_LANES; lane++)
@@ -124,7 +125,7 @@ cudaError_t time_sweeps(struct probe *probe, struct mm_memory_speed *speed) {
     return code;
 }
 
-/* Returns the number of cache lines in the chain for the latency of the L2 cache. It is a power of two. */
+/* Returns how many lines are in the chain for the L2 cache's latency. The number is a power of two. */
 unsigned cache_lines(const struct probe *probe) {
     unsigned lines = CACHE_LINES_MIN;
     while ((size_t)2 * lines * LINE_BYTES <= cache_bytes(probe) / CACHE_SHARE)
@@ -132,8 +133,8 @@ unsigned cache_lines(const struct probe *probe) {
     return lines;
 }
 
-/* Writes a chain to the second half, and reads the chain once, so it is in the L2 cache. Writing alone would
- * cache only the pointers, and not the other bytes of the pointers' sectors. */
+/* Writes a chain to the second half, and reads the chain once, so the chain is in the L2 cache. Writing a
+ * pointer would cache only the pointer's own bytes, and not the whole sector. */
 cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     const struct sweep once = {BLOCKS_PER_MULTIPROCESSOR * probe->lane->device->head.multiprocessors, 1,
                                probe->second, (size_t)lines * LINE_BYTES, &probe->findings->sink};
@@ -141,8 +142,8 @@ cudaError_t lay_in_cache(struct probe *probe, unsigned lines) {
     return code == cudaSuccess ? launch_global(&once, probe->lane->stream) : code;
 }
 
-/* Measures the memories' speed. The chain in the first half is written before the sweeps. A sweep ends in the
- * second half, so it evicts the chain from the cache before follow_chain measures the latency of memory. */
+/* Measures the memories' speed. Writes the chain in the first half before the sweeps, because the sweeps then
+ * evict the chain from the cache. So follow_chain measures the latency of memory, and not of the cache. */
 cudaError_t time_memories(struct probe *probe, struct mm_access_time *plainest,
                           struct mm_memory_speed *speed) {
     static const struct mm_access linear = {MM_MEMORY_SHARED, MM_PATTERN_LINEAR, 0, 4, false, {0}, 0};

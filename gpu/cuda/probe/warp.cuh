@@ -15,14 +15,15 @@
 
 namespace {
 
-/* Numbers of reads in a round, and of rounds. GLOBAL_MANY is small, because each read needs registers. */
+/* In each round, a kernel times FEW reads, and then MANY reads. GLOBAL_MANY is small, because each read needs
+ * registers. */
 constexpr unsigned SHARED_FEW = 32;
 constexpr unsigned SHARED_MANY = 288;
 constexpr unsigned SHARED_ROUNDS = 3;
 constexpr unsigned GLOBAL_FEW = 8;
 constexpr unsigned GLOBAL_MANY = 64;
 constexpr unsigned GLOBAL_ROUNDS = 8;
-constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY); /* all reads of a lane */
+constexpr unsigned GLOBAL_SPANS = GLOBAL_ROUNDS * (GLOBAL_FEW + GLOBAL_MANY);
 
 /* For each lane of the warp, the offset in bytes at which the lane reads. */
 struct lanes {
@@ -33,7 +34,8 @@ __device__ __forceinline__ uint32_t shared_address(const void *place) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(place));
 }
 
-/* A word of 4 bytes, in one register. Word4 and Word8 have equal functions, so templates can use either. */
+/* A word of 4 bytes, in one register. Word4 and Word8 have functions with equal names, so a template can use
+ * either struct. */
 struct Word4 {
     uint32_t low;
 
@@ -70,7 +72,7 @@ struct Word8 {
     }
 };
 
-/* Writes to shared memory. Before that, the thread waits for the read that returns `value`. */
+/* Writes to shared memory. Before the write, the thread waits for the read that returns `value`. */
 __device__ __forceinline__ void write_shared(uint32_t address, uint32_t value) {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
@@ -116,7 +118,8 @@ __device__ __forceinline__ long long time_shared_reads(uint32_t address, uint32_
 }
 
 /* Counts the cycles of COUNT reads of global memory, each at another address. `keep` is always false, but the
- * compiler does not know that. So each word gets registers of its own, and no read waits for another. */
+ * compiler does not know that. So the compiler gives each word its own registers, and no read waits for
+ * another read. */
 template <typename Word, unsigned COUNT>
 __device__ __forceinline__ long long time_global_reads(const char *&place, size_t span_bytes, uint32_t sink,
                                                        bool keep) {

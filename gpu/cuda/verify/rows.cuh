@@ -7,8 +7,8 @@ namespace {
 
 constexpr unsigned COMPARING = 512;
 
-/* For each row of a product, the sums of C·x and of A·(B·x), which come in parts. The sums of the addend and
- * of the bias are joined; NULL: there is none. */
+/* For each row of a product, the sums of C·x in c_parts parts, and of A·(B·x) in a_parts parts. The sums of
+ * `addend` and `bias` have no parts. `addend` or `bias` is NULL if the product has no such operand. */
 template <typename NUMBER> struct rows {
     const NUMBER *c;
     const NUMBER *a;
@@ -66,8 +66,9 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* Compares all rows in one block, because there are few sums, and merges the results into *result. first_row
- * is the number of the product's first row in the stack. If it is not 0, *result has earlier results. */
+/* Compares all rows in one block, because there are few sums. Merges the results into *result. first_row is
+ * the index of the product's first row in the stack. If first_row is not 0, *result has the results of
+ * earlier products. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,

@@ -19,7 +19,7 @@ struct operand {
     bool is_turned;
 };
 
-/* How a matrix's lines are divided into parts. Each part of a line has SUMS results. Result s of part p of
+/* How a matrix's lines are divided into parts. Each part of a line gives SUMS results. Result s of part p of
  * line l is results[(p·SUMS + s)·lines + l]. */
 struct cut {
     size_t parts;
@@ -92,7 +92,8 @@ __device__ void add_parts(typename KIND::number (&sums)[KIND::SUMS], const typen
     }
 }
 
-/* Adds up the parts' sums for each line of B, and computes norms. The result replaces the first part. */
+/* For each line of B, adds up the parts' sums, and computes the norm. Overwrites the sums of the first part
+ * with the results. */
 template <typename KIND>
 __global__ void __launch_bounds__(THREADS) join(typename KIND::number *results, size_t parts, size_t lines) {
     const size_t line = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
