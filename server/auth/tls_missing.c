@@ -1,4 +1,5 @@
-/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so nothing is served without TLS by mistake. */
+/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so the server never serves plain HTTP by
+ * mistake. */
 #include "server/auth/tls.h"
 
 #include <errno.h>
