@@ -1,5 +1,5 @@
-/* POST /v1/matmul and POST /v1/transpose, once the body has arrived: turns the body into a job and the result
- * into a reply. The codecs know the wire formats. */
+/* POST /v1/matmul and POST /v1/transpose, after the body has arrived: turns the body into a job and the
+ * result into a reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"

@@ -1,5 +1,5 @@
-/* A connection: its phase, and how to end it while a head or a body still arrives, when MHD accepts no reply.
- * Knows no request. The phases:
+/* A connection and its phases. MHD accepts no reply while a head or a body still arrives. So these functions
+ * can end a connection without MHD. This file knows no request. The phases:
  *
  *   HEAD     no head, or a part of a head, has arrived; the sweep may end the connection
  *   BODY     the head was checked and the body arrives; the sweep may end the connection

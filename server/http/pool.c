@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Calls to share between threads. The waiting thread owns this struct, and the pool's mutex guards it. */
+/* The calls of one mm_pool_share. The thread in mm_pool_share owns this struct, and the pool's mutex guards
+ * it. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
@@ -36,7 +37,8 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(&share->done); /* before the unlock, because the share may be gone afterwards */
+        pthread_cond_signal(
+            &share->done); /* before the unlock, because another thread may free the share afterwards */
 }
 
 /* Runs tasks until the pool stops. Makes calls of shares only while no task waits. */

@@ -6,13 +6,15 @@
 
 struct mm_pool;
 
-/* The pool uses a task from mm_pool_add until it calls run(task), on a pool thread with no lock held. */
+/* The pool uses a task from mm_pool_add on. A pool thread calls `run` with no lock held; this ends the
+ * use. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;
 };
 
-/* Starts up to thread_count threads. NULL if none starts or memory runs out. The caller owns the pool. */
+/* Starts up to thread_count threads. NULL if no thread starts or memory runs out. The caller owns the
+ * pool. */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 
 /* Finishes all tasks, then ends the threads and frees the pool. NULL is allowed. */

@@ -38,16 +38,16 @@ struct mm_record {
     bool has_shape;
     bool has_depth; /* `k` applies to this operation */
     size_t m, k, n;
-    size_t products;                     /* how many of this shape, in a stack */
+    size_t products;                     /* number of products in a stack; all have this shape */
     const char *a, *b;                   /* where the operands come from (mm_source_word); NULL: no operand */
-    char epilogue[MM_EPILOGUE_TEXT_MAX]; /* its terms; "" if there are none */
-    struct mm_work *work;                /* over; NULL: no work, or a benchmark that has figures */
-    bool left;                           /* the client did not wait for the reply */
-    bool cancelled;                      /* because of `left`, the deadline or the end of the process */
-    unsigned cancelled_in;               /* stage */
+    char epilogue[MM_EPILOGUE_TEXT_MAX]; /* terms of the epilogue, or "" */
+    struct mm_work *work;  /* ended work; NULL if there is none, or for a benchmark with figures */
+    bool left;             /* the client did not wait for the reply */
+    bool cancelled;        /* because of `left`, the deadline or the end of the process */
+    unsigned cancelled_in; /* stage */
 };
 
-/* Begins the record once the head is read. Call it on the connection's thread. */
+/* Begins the record when the head has been read. Call it on the connection's thread. */
 void mm_record_begin(struct mm_request *request, const char *method);
 
 /* Records that the request was cancelled in this stage. Call it on the connection's thread, or on another

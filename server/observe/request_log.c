@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* An unfinished log line. Its length is limited: texts have limits, and a byte takes at most 5 characters. */
+/* An unfinished log line. Its length is limited, because texts have limits and a byte becomes at most 5
+ * characters. */
 struct line {
     char *end;
     bool json;
