@@ -51,8 +51,7 @@ static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_b
     return gpu_bytes == 0 && asked > budget ? budget : asked;
 }
 
-/* Returns the limit in bytes for a namespace. Without keys, the only namespace may use the whole store
- * (`most`). */
+/* Returns a namespace's limit. Without keys, the only namespace may use the whole store (`most`). */
 static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t most, bool has_keys) {
     const uint64_t asked = options->store_key_bytes_max, share = has_keys ? most / 2 : most;
     return asked == 0 ? share : asked > most ? most : asked;

@@ -10,7 +10,7 @@
 struct mm_request;
 
 /* Checks the request's API key if request->route needs a key. Fails with MM_UNAUTHORIZED in request->error,
- * which never quotes the header. The call can block while keys are reloaded. Call it on the connection's
+ * which never quotes the header. Can block during a reload of the keys. Call it on the connection's
  * thread. */
 enum mm_status mm_bearer_check(struct mm_request *request);
 

@@ -153,8 +153,7 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
 }
 
 /* Always compares all words of all keys. If the loop stopped at a difference, its duration would reveal how
- * much of a guess was right. The empty assembly hides `difference`, so the compiler cannot make the loop stop
- * early. */
+ * much of a guess was right. The empty assembly keeps the compiler from adding such a stop. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
@@ -207,8 +206,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* Returns the index of the label's counter. If there is none, adds one. Returns LABELS_MAX if `counters` is
- * full. */
+/* Returns the index of the label's counter. Adds a missing counter; returns LABELS_MAX if that fails. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)

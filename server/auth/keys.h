@@ -72,13 +72,11 @@ bool mm_keys_reload(struct mm_keys *keys);
 
 /* Returns whether a key is valid now. If it is, counts the request and sets *space to the key's namespace, a
  * number above 0. Keys with equal names have the same namespace. A name keeps its namespace until a reload
- * drops the name. A key without a name has its own namespace. The call can block while keys are reloaded. Any
- * thread may call it. */
+ * drops the name. A key without a name has its own. Can block during a reload. Any thread may call it. */
 bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space);
 
 /* Lists the namespace of each valid key, and returns the length of the list. Several keys can have the same
- * namespace. Sets *newest to the highest namespace so far. Call it only on the thread that reloads the
- * keys. */
+ * namespace. Sets *newest to the highest namespace so far. Only the reloading thread may call it. */
 size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest);
 
 /* Return the number of labels, a label, and the label's count of admitted requests. A label lives as long as

@@ -19,8 +19,7 @@
 #include <time.h>
 
 /* Allows only TLS 1.2 and 1.3. Keys are exchanged only by elliptic curves. So a stolen private key reveals
- * nothing about earlier connections, and clients cannot make the server compute with long numbers. All
- * ciphers also authenticate the data. */
+ * nothing about earlier connections, and clients cannot make the server compute with long numbers. */
 static char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
@@ -101,8 +100,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
     return text;
 }
 
-/* Checks the dates of the server's own certificate. Clients do not need all other certificates of the
- * chain. */
+/* Checks the dates of the server's own certificate. Clients do not need all others of the chain. */
 static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);

@@ -33,8 +33,7 @@ time_t mm_tls_expiry(void);
 /* Frees the certificate and its key. Call it after the last connection. */
 void mm_tls_close(void);
 
-/* Fills in the TLS options for MHD_start_daemon. Pass them with MHD_USE_TLS. The last option is
- * MHD_OPTION_END. */
+/* Fills in the TLS options for MHD_start_daemon. Pass them with MHD_USE_TLS. Ends with MHD_OPTION_END. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
 
 /* The source of a TLS session's bytes. The caller owns the struct, and keeps it until the session has ended.
@@ -50,7 +49,7 @@ struct mm_tls_stream {
 /* Lets MHD's TLS session (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from `stream`, from the handshake on. */
 void mm_tls_attach(void *session, struct mm_tls_stream *stream);
 
-/* Sends the bytes that the socket accepts without waiting, and returns how many. Call it on the session's own
+/* Sends the bytes that the socket accepts without waiting, and returns how many. Call it on the session's
  * thread. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 

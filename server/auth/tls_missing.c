@@ -1,5 +1,4 @@
-/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so the server never serves plain HTTP by
- * mistake. */
+/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so no server runs without TLS by mistake. */
 #include "server/auth/tls.h"
 
 #include <errno.h>

@@ -227,8 +227,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
-/* Describes the probe by the first device of its backend. Another device of this backend can run the
- * probe. */
+/* Chooses the probe's backend, and its first device. The probe can run on another device of the backend. */
 static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};

@@ -5,8 +5,7 @@
 
 #include "server/http/request.h"
 
-/* The connection's thread decodes or encodes up to this many bytes itself. The worker pool does longer
- * work. */
+/* The connection's thread decodes or encodes up to this many bytes itself, the worker pool more. */
 enum { MM_LONG_BYTES = 256 << 10 };
 
 /* The caller fills it with zeros, then sets `operands`. */
@@ -28,8 +27,7 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
 /* Starts to decode the body while it arrives, if the decoder can do this. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
-/* If decoding takes long, lets the worker pool decode the complete body, and returns true. The request then
- * waits. */
+/* If decoding takes long, hands the body to the worker pool and returns true. The request then waits. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
 /* Decodes the complete body into the operands. MM_BUSY means that memory is short; then the caller can try

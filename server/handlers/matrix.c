@@ -121,8 +121,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Sets text_bytes to the maximal length of the reply's text. Fails with MM_TOO_LARGE if it exceeds
- * SIZE_MAX. */
+/* Sets text_bytes to the maximal length of the text, or fails with MM_TOO_LARGE if that exceeds SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;

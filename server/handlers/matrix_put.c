@@ -136,8 +136,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
  * HEAD_ALIGNMENT is the size of the largest element type. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Finds the elements in a body. False if the body is wrong, or if its elements have gaps or another order
- * than row-major. */
+/* Finds the elements in a body. False if the body is wrong, has gaps or is not in row-major order. */
 static bool find_elements(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -166,8 +165,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* Copies the first bytes of the body to `head`: buffered bytes, then bytes of the new chunk. Returns how
- * many. */
+/* Copies the body's first bytes to `head`: buffered bytes, then new bytes. Returns how many it copied. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t buffered = mm_size_min(request->upload.body_bytes, HEAD_MAX),
@@ -246,7 +244,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
 }
 
 /* Copies the elements to a smaller block if much of their block is unused. Otherwise stored values would use
- * far more memory than the store counts. */
+ * more memory than the store counts. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_operands *operands = &put_of(request)->values.operands;

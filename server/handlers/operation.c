@@ -285,7 +285,7 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* Makes the job, then sets its deadline with the mutex held, because the sweep reads the deadline. */
+/* Sets the job's deadline with the mutex held, because the sweep reads the deadline. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);

@@ -49,8 +49,7 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
 /* Checks names, tile, shapes, the reply's format, the expected time of the product, and the memory for
- * `verify`. Fills in the job's product and variant. The result has no memory yet. The operands have no data
- * if the body has not arrived. */
+ * `verify`. Fills in the job's product and variant, but no memory for the result. */
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
 /* Call it after the body. Checks the body's length. Chooses the codecs by the body's first character if the

@@ -1,5 +1,5 @@
-/* Each open connection has a slot, which records the HTTP thread and the client's address. The index of the
- * slot is the connection's descriptor. */
+/* Each open connection has a slot, with its HTTP thread and client address. A slot's index is the
+ * descriptor. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -75,8 +75,7 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection. NULL if the address has too many connections or memory runs out. Call it with the
- * mutex held. */
+/* Counts a connection. NULL if the address has too many, or without memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -121,7 +120,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* Returns the thread with the fewest connections. Call it with the mutex held. */
+/* Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -134,9 +133,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* Fills the slot and returns the connection's daemon, or NULL if the address has too many connections.
- * Empties a used slot first. Its connection is gone: MHD closes a connection silently if memory runs out
- * early. */
+/* Fills the slot and returns the connection's daemon, or NULL if the address has too many connections. The
+ * connection of a used slot is gone: MHD closes it silently if memory runs out early. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;

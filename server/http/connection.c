@@ -38,7 +38,7 @@ struct mm_last_words {
     size_t body_bytes;
 };
 
-/* Adds text to words->head. The buffer is large enough, because the request id and the origin have limits. */
+/* The buffer is large enough, because the request id and the origin have limits. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -41,9 +41,8 @@ struct mm_connection {
     uint64_t idle_since_ns; /* when it opened, or when the sweep first saw the latest request */
     bool is_closing;
 
-    /* For TLS only. `late` is a last reply that the connection's thread must still send, or NULL; owned;
-     * __atomic access only. late_bytes counts the sent bytes of this reply's body; only the connection's
-     * thread uses it. */
+    /* For TLS only. `late` is owned: a last reply that the connection's thread must still send, or NULL;
+     * __atomic access only. Only this thread uses late_bytes, the sent bytes of the reply's body. */
     struct mm_tls_stream stream;
     struct mm_last_words *late;
     size_t late_bytes;
@@ -54,7 +53,7 @@ struct mm_connection {
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep first saw the latest request */
     uint64_t head_since_ns;    /* when the sweep first saw a part of a head; 0: no part yet */
-    uint64_t reading_since_ns; /* when the sweep began to measure the client's reading; 0: never */
+    uint64_t reading_since_ns; /* when the sweep began to measure how the client reads; 0: it does not */
     uint64_t read_bytes;       /* bytes read by the client at reading_since_ns */
     unsigned reading_requests; /* value of `requests` at reading_since_ns */
 };
@@ -63,8 +62,7 @@ struct mm_connection {
 void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code);
 
-/* Returns the state of an MHD connection; NULL if it has none, because memory ran out. Call it on the
- * connection's thread. */
+/* Returns the state of an MHD connection; NULL if memory ran out. Call it on the connection's thread. */
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
 
 enum mm_phase mm_connection_phase(const struct mm_connection *connection);
@@ -88,8 +86,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection, const st
  * connection's thread, with no mutex held, when MHD no longer reads from the connection. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on, and moves it to the front of the list. Call it with server->mutex
- * held. */
+/* Marks the connection as idle from now on, and moves it to the list's front. Needs server->mutex. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Whether the socket has bytes that no thread has read. Call it with server->mutex held. */

@@ -115,8 +115,7 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* Limits connections by descriptors, and limits their memory to a quarter of the RAM, because the memory
- * budget does not count this memory. */
+/* Limits connections by descriptors, and their memory, which the budget does not count, by the RAM / 4. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);

@@ -53,8 +53,7 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* Serves requests from the front of a line, while the budget has the memory that the first request lacks.
- * Needs server->mutex. */
+/* Serves the first requests of a line while the budget has enough memory. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -127,8 +126,8 @@ static bool moves(const struct mm_request *request) {
 }
 
 /* How much memory a line's first request gains if `request` ends. While no request waits for the main part of
- * the budget, small requests can use it too. A stored value without a name is freed when the reply that sends
- * it ends. */
+ * the budget, small requests can use it too. The end of a reply also frees its stored value if that has no
+ * name. */
 static size_t freed_bytes(const struct mm_request *request, int part) {
     const struct mm_reservation *memory = &request->memory;
     const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
@@ -175,8 +174,7 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* Bytes that the first request lacks in this part of the budget. Its memory in another part does not
- * count. */
+/* Bytes that the first request lacks in this part of the budget. Memory in another part is useless. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
@@ -229,8 +227,7 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
 }
 
 /* Ends a deadlock, in which waiting requests have reserved memory that the first request needs: rejects the
- * waiting request that arrived last. If stored matrices leave too little memory, rejects the first
- * request. */
+ * waiting request that arrived last. If stored matrices use too much, rejects the first request. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;

@@ -34,8 +34,7 @@ struct mm_line {
 };
 
 struct mm_place {
-    size_t lacked_bytes; /* memory that the next step lacks; 0: it has enough, but in another part of the
-                            budget */
+    size_t lacked_bytes; /* memory that the next step lacks; 0: it has enough, but in another part */
     int line;            /* index of the line, which is also the part of the budget */
     bool holds;
     uint64_t since_ns;

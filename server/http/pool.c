@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The calls of one mm_pool_share. The thread in mm_pool_share owns this struct, and the pool's mutex guards
- * it. */
+/* The calls of one mm_pool_share, whose thread owns this struct. The pool's mutex guards the struct. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;
@@ -37,8 +36,7 @@ static void do_part(struct mm_pool *pool, struct share *share) {
     share->one(share->data, index);
     pthread_mutex_lock(&pool->mutex);
     if (++share->ended == share->count)
-        pthread_cond_signal(
-            &share->done); /* before the unlock, because another thread may free the share afterwards */
+        pthread_cond_signal(&share->done); /* before the unlock, because the share may be gone afterwards */
 }
 
 /* Runs tasks until the pool stops. Makes calls of shares only while no task waits. */

@@ -6,14 +6,13 @@
 
 struct mm_pool;
 
-/* The pool uses a task from mm_pool_add on. A pool thread calls `run` with no lock held; this ends the
- * use. */
+/* The pool uses a task until `run` begins. A pool thread calls `run` with no lock held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;
 };
 
-/* Starts up to thread_count threads. NULL if no thread starts or memory runs out. The caller owns the
+/* Starts up to thread_count threads. NULL if no thread starts, or without memory. The caller owns the
  * pool. */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 

@@ -306,8 +306,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. If the
- * handler fails, replies with the error. */
+/* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);

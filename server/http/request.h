@@ -96,8 +96,7 @@ void mm_request_move(struct mm_request *request, enum mm_request_state to);
 /* Frees a request in MM_OVER that is not is_worked_on. Any thread may call it, with no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* Returns the body's first character after a byte order mark and spaces, or 0. Call it on the connection's
- * thread. */
+/* The body's first character after a byte order mark and spaces, or 0. For the connection's thread. */
 char mm_request_first_character(const struct mm_request *request);
 
 /* Returns the deadline for the client's timeout asked_ms (0 if not given), which --timeout-ms limits. */
@@ -112,12 +111,10 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
 /* Whether a refused body is too long to read and drop. Then the connection must be closed. */
 bool mm_request_is_large(const struct mm_request *request);
 
-/* Fails with MM_TOO_LARGE, because the request can never get `bytes` bytes of memory. Any thread may
- * call it. */
+/* Fails with MM_TOO_LARGE: the request can never get `bytes` bytes. Any thread may call it. */
 enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error);
 
-/* Returns the bytes of host memory that stored matrices use. Waiting requests never get this memory. Any
- * thread may call it. */
+/* Bytes of host memory of stored matrices, which no waiting request can get. Any thread may call it. */
 size_t mm_request_stored_bytes(const struct mm_request *request);
 
 /* Releases request->value, if any. Only the thread that works on the request may call it. */

@@ -117,8 +117,7 @@ static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* Makes space for a body. If memory is short, the reader drops decoded elements, to decode them again
- * later. */
+/* Makes space for a body. If memory is short, the reader drops decoded elements, and decodes them later. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);
