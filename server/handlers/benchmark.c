@@ -261,7 +261,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
                                                       : begin_rows(request, &call->request);
 }
 
-/* If the request gives no compute capability, uses that of the first GPU with known limits, else 9.0. */
+/* If the request gives no compute capability, uses the first GPU with known limits, or else 9.0. */
 static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
     static const struct mm_block_use least = {.threads = 1};
     struct mm_occupancy ignored;

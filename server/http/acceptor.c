@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One in RESERVE_SHARE connections is kept free for new clients, but at most RESERVE_MAX. */
+/* Of all connections, 1/RESERVE_SHARE are kept free for new clients, but at most RESERVE_MAX. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)

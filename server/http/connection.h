@@ -53,7 +53,7 @@ struct mm_connection {
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep first saw the latest request */
     uint64_t head_since_ns;    /* when the sweep first saw a part of a head; 0: no part yet */
-    uint64_t reading_since_ns; /* when the sweep began to measure how the client reads; 0: it does not */
+    uint64_t reading_since_ns; /* when the sweep began to measure how the client reads; 0: no measurement */
     uint64_t read_bytes;       /* bytes read by the client at reading_since_ns */
     unsigned reading_requests; /* value of `requests` at reading_since_ns */
 };

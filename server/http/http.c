@@ -115,7 +115,8 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* Limits connections by descriptors, and their memory, which the budget does not count, by the RAM / 4. */
+/* Limits connections by descriptors and a quarter of the RAM. The memory budget does not count
+ * connections. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);

@@ -122,7 +122,7 @@ static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
-            request->pace.looked_ns >= request->record.replied_ns); /* before, `pace` describes the upload */
+            request->pace.looked_ns >= request->record.replied_ns); /* earlier, `pace` describes the upload */
 }
 
 /* How much memory a line's first request gains if `request` ends. While no request waits for the main part of
@@ -205,7 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* What waiting requests other than the first have reserved in a part of the budget; and their youngest. */
+/* What all waiting requests but the first have reserved in a part of the budget, and the latest request. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;

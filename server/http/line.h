@@ -1,5 +1,5 @@
-/* Lines: queues of requests that wait for memory of the budget. This file also gets memory for the first
- * request of each line. A request reserves memory in steps:
+/* Lines: queues of requests that wait for memory of the budget. This file also frees memory for the
+ * first request of each line. A request reserves memory in steps:
  *
  *   head ──► first step ──► later steps ──► last step ──► job ──► reply
  *            all memory     doubles the     operands,

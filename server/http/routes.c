@@ -162,7 +162,7 @@ const char *mm_route_path(const char *target) {
 }
 
 /* Formats of error replies. The first row whose `path` begins the request's path decides. So a protocol with
- * its own error format needs a row before the last. */
+ * its own error format needs a row before the row "". */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;

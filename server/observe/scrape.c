@@ -120,7 +120,7 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes each variant's kernel times, or its operations if `flops`. Skips backends without devices. */
+/* Writes each variant's kernel times, or operations if `flops`. Skips backends without open devices. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
