@@ -12,8 +12,7 @@ struct mm_pool_task {
     STAILQ_ENTRY(mm_pool_task) listed;
 };
 
-/* Starts up to thread_count threads. NULL if no thread starts, or without memory. The caller owns the
- * pool. */
+/* Starts up to thread_count threads. NULL if none of them starts or memory runs out. The caller owns it. */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 
 /* Finishes all tasks, then ends the threads and frees the pool. NULL is allowed. */
