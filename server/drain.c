@@ -24,7 +24,7 @@ static bool wait_for_accepted(const struct mm_server *server, uint64_t most_ms) 
 static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
     const struct timespec poll = {.tv_nsec = QUIET_POLL_MS * 1000000L};
     const uint64_t until_ns = mm_clock_ns() + most_ms * UINT64_C(1000000);
-    unsigned quiet = 0; /* quiet checks in a row; one is not enough, because a thread may hold bytes */
+    unsigned quiet = 0; /* quiet checks in a row; one check can miss bytes that a thread has just read */
     while (quiet < QUIET_LOOKS && mm_clock_ns() < until_ns) {
         quiet = mm_connection_all_quiet(server) ? quiet + 1 : 0;
         nanosleep(&poll, NULL);

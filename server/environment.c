@@ -31,12 +31,12 @@ static bool is_of_service(const char *name, const char *value) {
 
 /* Returns the Levenshtein distance: how many letters must be added, removed or changed to get `to`. */
 static size_t distance(const char *from, const char *to) {
-    size_t row[MM_OPTION_VARIABLE_MAX]; /* row[i]: distance to the first i letters of `to` */
+    size_t row[MM_OPTION_VARIABLE_MAX]; /* row[i]: distance of the letters so far from to[0..i-1] */
     const size_t length = strlen(to);
     for (size_t index = 0; index <= length; index++)
         row[index] = index;
     for (const char *letter = from; *letter != '\0'; letter++) {
-        size_t before = row[0]++; /* distance of the two texts before their current letters */
+        size_t before = row[0]++; /* distance between the texts before the current letters */
         for (size_t index = 1; index <= length; index++) {
             const size_t changed = before + (*letter != to[index - 1]);
             before = row[index];

@@ -37,7 +37,6 @@ static void set_alarm(void) {
     (void)alarm(TIME_S);
 }
 
-/* Sends the request and reads the reply as text. On failure returns false and sets errno. */
 static bool ask(char *reply, size_t size) {
     if (send(connection, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
         return false;

@@ -51,7 +51,7 @@ static uint64_t store_bytes_max(const struct mm_options *options, uint64_t gpu_b
     return gpu_bytes == 0 && asked > budget ? budget : asked;
 }
 
-/* Returns one namespace's limit. Without keys the only namespace may use the whole store (`most`). */
+/* Returns a namespace's limit. Without keys, the only namespace may use the whole store (`most`). */
 static uint64_t store_key_bytes_max(const struct mm_options *options, uint64_t most, bool has_keys) {
     const uint64_t asked = options->store_key_bytes_max, share = has_keys ? most / 2 : most;
     return asked == 0 ? share : asked > most ? most : asked;
@@ -70,7 +70,7 @@ static struct mm_store_limits store_limits(const struct mm_server *server, uint6
                                     .ttl_ns_max = options->store_ttl_s * UINT64_C(1000000000)};
 }
 
-/* Opens the store if the options ask for a store. Returns false only if that fails. */
+/* Opens the store, unless the options switch it off. Returns false if opening fails. */
 static bool open_store(struct mm_server *server) {
     const struct mm_store_limits limits = store_limits(server, 0);
     if (server->options->store_bytes_max > 0)
@@ -140,9 +140,9 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* The main thread checks for signals every LOOK_MS. A second stop signal ends the process at once. Blocked
- * signals would not work, because a thread that a library starts before main would not block them. Handlers
- * run on any thread, so access these variables only by __atomic. */
+/* The main thread checks for signals every LOOK_MS. A second stop signal ends the process at once. Waiting
+ * for blocked signals would not work, because a thread that a library starts before main would not block
+ * them. Handlers run on any thread, so access these variables only by __atomic. */
 static int stop_signals;
 static int reload_asked;
 

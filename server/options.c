@@ -337,7 +337,7 @@ static enum mm_status settle_kernel_time(struct mm_options *options, struct mm_e
 enum mm_status mm_options_parse(struct mm_options *options, int argc, char **argv, struct mm_error *error) {
     enum mm_status status = MM_OK;
     memset(options, 0, sizeof *options);
-    options->store_bytes_max = UINT64_MAX; /* not set; 0 is a valid value */
+    options->store_bytes_max = UINT64_MAX; /* means not set, because 0 is a valid value */
     for (int at = 1; at < argc; at++)      /* --help must work even if other options are wrong */
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "--version") == 0)
             return set_from_flag(options, argc, argv, &at, error);

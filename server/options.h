@@ -81,7 +81,7 @@ bool mm_environment_is_link(const char *value);
  * MATMULD_PORT. Only main may call it, before other threads start. */
 void mm_environment_warn(void);
 
-/* Writes the name of the environment variable for an option; false after the last. Any thread may call it. */
+/* Writes the name of an option's variable; false after the last option. Any thread may call it. */
 bool mm_options_variable(size_t index, char name[MM_OPTION_VARIABLE_MAX]);
 
 /* Print the texts of --help and --print-config. mm_options_print writes a line `NAME = VALUE` for each

@@ -36,7 +36,7 @@ struct mm_server {
 
     /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
      * no accepted request, every later request sees that `draining` is 1. */
-    int draining;    /* 1 once the process is stopping */
+    int draining;    /* 1 from the beginning of the stop */
     size_t accepted; /* requests from MHD's first callback until refused or ended */
 
     int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
@@ -46,8 +46,8 @@ struct mm_server {
     uint64_t id_seed; /* first part of request ids: a random number for this process */
     uint64_t id_next; /* second part of request ids: counts up; __atomic access only */
 
-    /* Guards all members below, and the members that connection.h and request.h name. While holding the
-     * queue's mutex, never lock this mutex. The other order is allowed. */
+    /* Guards all members below, and the members that connection.h and request.h name. Never lock this mutex
+     * while you hold the queue's mutex. The other order is allowed. */
     pthread_mutex_t mutex;
     TAILQ_HEAD(mm_connections, mm_connection) connections; /* latest activity first */
     struct mm_connection *swept; /* next connection that the sweep checks; NULL: none is left */
@@ -60,8 +60,8 @@ enum { MM_REQUEST_ID_MAX = 128 };
 /* Writes a new id for a request whose client sent none. Any thread may call it. */
 void mm_server_make_id(struct mm_server *server, char id[MM_REQUEST_ID_MAX + 1]);
 
-/* Takes ownership of an engine with open devices, and builds the OpenAPI document for it. False if out of
- * memory; then the caller still owns the engine. Only main may call it. */
+/* Takes ownership of an engine with open devices, and builds the OpenAPI document for it. Returns false if
+ * out of memory; then the caller still owns the engine. Only main may call it. */
 bool mm_server_set_engine(struct mm_server *server, struct mm_engine *engine);
 
 /* Returns the engine, or NULL while its devices are not open. Any thread may call it. */

@@ -23,7 +23,7 @@ static enum MHD_Result look(void *seen, enum MHD_ValueKind kind, const char *nam
     return MHD_YES;
 }
 
-/* Finds the key. Spaces at the end do not belong to the header's value (RFC 9112, 5.1). */
+/* Spaces after the key do not belong to the header's value (RFC 9112, 5.1). */
 size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key) {
     static const char scheme[] = "Bearer ";
     const size_t scheme_bytes = sizeof scheme - 1;

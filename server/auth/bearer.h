@@ -9,9 +9,9 @@
 
 struct mm_request;
 
-/* Checks that the request has the API key which request->route needs. Returns MM_OK, or sets request->error
- * to MM_UNAUTHORIZED. The error never quotes the header. The call blocks only while keys are reloaded. Call
- * it on the connection's thread. */
+/* Checks the request's API key if request->route needs a key. Fails with MM_UNAUTHORIZED in request->error,
+ * which never quotes the header. Can block during a reload of the keys. Call it on the connection's
+ * thread. */
 enum mm_status mm_bearer_check(struct mm_request *request);
 
 /* Finds the key in a value such as "Bearer KEY": sets *key to its start and returns its length, or 0 if the

@@ -114,7 +114,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     const enum mm_status status = check_key(set, key, where, error);
     if (status != MM_OK)
         return status;
-    /* Refuse a key on two lines: an operator who deletes one would believe the key is no longer valid. */
+    /* Refuse a key on two lines. An operator who deletes one line would think that the key is gone. */
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
                        where);
@@ -152,12 +152,12 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     return MM_OK;
 }
 
-/* Always compares all words of all keys. A loop that stopped early would reveal by its duration how much of a
- * guess was right. The empty assembly hides `difference`, so the compiler cannot make the loop stop early. */
+/* Always compares all words of all keys. If the loop stopped at a difference, its duration would reveal how
+ * much of a guess was right. The empty assembly keeps the compiler from adding such a stop. */
 size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t bytes) {
     uint64_t asked[MM_KEY_WORDS] = {0};
     size_t found = MM_KEY_NONE;
-    /* The length is not secret. A key with zeros could match the padding of another key. */
+    /* The length is not secret, so it is checked first. Zero bytes could match another key's padding. */
     if (bytes < MM_KEY_BYTES_MIN || bytes > MM_KEY_BYTES_MAX || memchr(key, '\0', bytes) != NULL)
         return MM_KEY_NONE;
     memcpy(asked, key, bytes);
@@ -184,7 +184,7 @@ struct mm_keys {
     struct mm_key_set *current;
     pthread_rwlock_t lock; /* guards `current`; a waiting reload blocks new readers */
     uint64_t space_count;  /* namespaces created since the start; only the thread that reads keys uses it */
-    size_t label_count;    /* entries of `counters` that are set; __atomic access only */
+    size_t label_count;    /* entries of `counters` in use; __atomic access only */
     struct counter counters[LABELS_MAX];
 };
 
@@ -206,7 +206,7 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* Returns the index of the label's counter. Adds a missing counter, or returns LABELS_MAX if none is free. */
+/* Returns the index of the label's counter. Adds a missing counter; returns LABELS_MAX if that fails. */
 static unsigned find_counter(struct mm_keys *keys, const char *label) {
     size_t count = mm_keys_label_count(keys);
     for (unsigned index = 0; index < count; index++)
@@ -229,8 +229,8 @@ static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *mad
     return MM_OK;
 }
 
-/* Finds a key with the same owner as `key` among the first `count` keys. Keys with equal names have one
- * owner. A key without a name has an owner of its own. Returns NULL if no key is found. */
+/* Returns one of the first `count` keys that has the same owner as `key`, or NULL if there is none. Keys with
+ * equal names have one owner. A key without a name has an owner of its own. */
 static const struct mm_key *find_owner(const struct mm_key_set *set, size_t count, const struct mm_key *key) {
     const char *text = (const char *)key->words;
     size_t index = 0;
@@ -243,8 +243,8 @@ static const struct mm_key *find_owner(const struct mm_key_set *set, size_t coun
     return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
 }
 
-/* Gives each key of the new set `made` a namespace. If the key's owner has another key in `made` or in the
- * current set, the namespaces are equal. */
+/* Gives each key of the new set `made` a namespace. If the key's owner already has a namespace in `made` or
+ * in the current set, the key gets that namespace. */
 static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
     for (size_t index = 0; index < made->count; index++) {
         struct mm_key *key = &made->keys[index];

@@ -19,7 +19,7 @@ enum {
 /* A key, padded with zeros to a fixed length. The key itself contains no zeros. */
 struct mm_key {
     uint64_t words[MM_KEY_WORDS];
-    char label[MM_KEY_NAME_MAX + 1]; /* the key's name, its line number or env:N, for metrics */
+    char label[MM_KEY_NAME_MAX + 1]; /* for metrics: the key's name, or its line number, or env:N */
     bool is_named;
     unsigned counter; /* index of the key's counter in struct mm_keys */
     uint64_t space;   /* namespace of the matrices stored with this key; 0: not set yet */
@@ -66,21 +66,21 @@ enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **k
 /* Frees the keys. No thread may use them any more. NULL is allowed. */
 void mm_keys_close(struct mm_keys *keys);
 
-/* Reads the keys again and logs the result. Requests that are checked later need one of the new keys. On
- * failure it returns false, and the old keys stay valid. Only one thread at a time may call it. */
+/* Reads the keys again and logs the result. Later requests need one of the new keys. On failure it returns
+ * false, and the old keys stay valid. Only one thread at a time may call it. */
 bool mm_keys_reload(struct mm_keys *keys);
 
-/* Returns whether a key is valid now. If so, counts the request and sets *space to the key's namespace, a
- * number from 1 on. Keys with equal names share a namespace while every reload keeps the name. Other keys
- * have their own. The call blocks only while a reload swaps the sets. Any thread may call it. */
+/* Returns whether a key is valid now. If it is, counts the request and sets *space to the key's namespace, a
+ * number above 0. Keys with equal names have the same namespace. A name keeps its namespace until a reload
+ * drops the name. A key without a name has its own. Can block during a reload. Any thread may call it. */
 bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space);
 
-/* Lists the namespaces of the valid keys, some of them several times. Returns the length of the list. Sets
- * *newest to the highest namespace so far. Call it only on the thread that reloads the keys. */
+/* Lists the namespace of each valid key, and returns the length of the list. Several keys can have the same
+ * namespace. Sets *newest to the highest namespace so far. Only the reloading thread may call it. */
 size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest);
 
-/* Counts of admitted requests, one count for each label so far. Labels live as long as `keys`. Any thread may
- * call these functions. */
+/* Return the number of labels, a label, and the label's count of admitted requests. A label lives as long as
+ * `keys`. Any thread may call these functions. */
 size_t mm_keys_label_count(const struct mm_keys *keys);
 const char *mm_keys_label(const struct mm_keys *keys, size_t index);
 uint64_t mm_keys_requests(const struct mm_keys *keys, size_t index);

@@ -15,7 +15,7 @@ enum mm_status mm_secret_file_fail(const char *what, const char *path, const cha
     return mm_fail(error, MM_BAD_REQUEST, "%s %.300s: %s", what, path, why);
 }
 
-/* Accepts only regular files, because opening a pipe could block. Returns −1 with *error on failure. */
+/* Opens only regular files, because reading a pipe could take forever. Returns −1 with *error on failure. */
 static int open_file(const char *what, const char *path, bool is_secret, struct mm_error *error) {
     struct stat state;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

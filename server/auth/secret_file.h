@@ -14,7 +14,7 @@ struct mm_secret_file {
 
 /* Reads a regular file of at most bytes_max bytes. `what` names the file in messages, as in "the key file".
  * If is_secret is true and all users can read the file, it logs a warning. Fails with MM_BAD_REQUEST if the
- * file cannot be read or is longer; then *file needs no wipe. Any thread may call it. */
+ * file cannot be read or is too long; then *file needs no wipe. Any thread may call it. */
 enum mm_status mm_secret_file_read(const char *what, const char *path, size_t bytes_max, bool is_secret,
                                    struct mm_secret_file *file, struct mm_error *error);
 

@@ -19,13 +19,12 @@
 #include <time.h>
 
 /* Allows only TLS 1.2 and 1.3. Keys are exchanged only by elliptic curves. So a stolen private key reveals
- * nothing of earlier connections, and clients cannot make the server compute with long numbers. All ciphers
- * also authenticate the data. */
+ * nothing about earlier connections, and clients cannot make the server compute with long numbers. */
 static char priorities[] =
     "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-SECP521R1";
 
-/* Limits one handshake message to ten times the size that clients send. */
+/* Limits the size of a handshake message. Clients send about a tenth of it. */
 enum { HANDSHAKE_BYTES_MAX = 16 << 10 };
 
 static const char cert_file[] = "the certificate", key_file[] = "the private key";
@@ -36,7 +35,7 @@ struct pair {
     gnutls_x509_privkey_t key;
 };
 
-/* The certificate in use. It is global, because GnuTLS passes no argument of ours to its callback. */
+/* The certificate in use. It is global, because GnuTLS passes no pointer of ours to provide_pair. */
 static struct {
     struct pair *pair;
     pthread_rwlock_t lock; /* guards `pair` while a handshake copies it */
@@ -101,7 +100,7 @@ static const char *time_text(time_t when, char text[TIME_TEXT_SIZE]) {
     return text;
 }
 
-/* Checks only the server's certificate, because clients do not need all others of the chain. */
+/* Checks the dates of the server's own certificate. Clients do not need all others of the chain. */
 static enum mm_status check_dates(const struct pair *pair, const char *path, struct mm_error *error) {
     const time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(pair->chain[0]),
                  until = gnutls_x509_crt_get_expiration_time(pair->chain[0]);
@@ -200,7 +199,7 @@ enum mm_status mm_tls_load(const struct mm_options *options, struct mm_error *er
             free_pair(made);
             return error->status;
         }
-        mm_log_warning("%s", error->detail); /* without an earlier certificate, use this one anyway */
+        mm_log_warning("%s", error->detail); /* there is no earlier certificate to keep, so use the new one */
     }
     pthread_rwlock_wrlock(&in_force.lock);
     struct pair *replaced = in_force.pair;
@@ -236,8 +235,8 @@ static bool is_plain_http(char first) {
     return first >= 'A' && first <= 'Z';
 }
 
-/* Answers in plain HTTP, then reads the bytes that have arrived. If they stayed unread, closing the socket
- * would reset the connection, and the client could lose the reply. */
+/* Answers in plain HTTP. Then reads the bytes that have arrived, because closing a socket with unread bytes
+ * resets the connection, and the client could lose the reply. */
 static void refuse_plain_http(int fd) {
     static const char reply[] = "HTTP/1.1 400 Bad Request\r\n"
                                 "Content-Type: text/plain\r\n"
@@ -271,7 +270,7 @@ static ssize_t pull(gnutls_transport_ptr_t argument, void *data, size_t bytes) {
     return got;
 }
 
-/* GnuTLS requires this function beside a pull function, but MHD never uses it to wait. */
+/* GnuTLS requires this function together with a pull function, although MHD never waits by it. */
 static int pull_timeout(gnutls_transport_ptr_t argument, unsigned milliseconds) {
     const struct mm_tls_stream *stream = argument;
     struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
@@ -303,7 +302,7 @@ void mm_tls_end(void *session) {
     (void)gnutls_bye(session, GNUTLS_SHUT_WR);
 }
 
-/* Returns true after progress or a warning, false at the end of the data or after a fatal error. */
+/* Whether GnuTLS can continue after this result: false at the end of the data or after a fatal error. */
 static bool goes_on(ssize_t result) {
     return result > 0 || (result < 0 && gnutls_error_is_fatal((int)result) == 0);
 }

@@ -11,8 +11,8 @@
 
 enum { MM_TLS_FILE_BYTES_MAX = 64 << 10, MM_TLS_CHAIN_MAX = 8, MM_TLS_DAEMON_OPTIONS = 3 };
 
-/* Limits the bytes that a TLS session may read before a request's head, or a TLS record of a request's body,
- * is complete. GnuTLS alone would buffer a message of up to 16 MiB. */
+/* Limits the bytes that a TLS session may read for one request head, or for one TLS record of a body. GnuTLS
+ * alone would buffer a message of up to 16 MiB. */
 enum { MM_TLS_UNREAD_BYTES_MAX = 96 << 10 };
 
 /* Memory that TLS adds to a connection: 13 KiB for the session, a TLS record for each direction, and unread
@@ -33,22 +33,24 @@ time_t mm_tls_expiry(void);
 /* Frees the certificate and its key. Call it after the last connection. */
 void mm_tls_close(void);
 
-/* Fills in the TLS options for MHD_start_daemon. Pass them with MHD_USE_TLS. The last is MHD_OPTION_END. */
+/* Fills in the TLS options for MHD_start_daemon. Pass them with MHD_USE_TLS. Ends with MHD_OPTION_END. */
 void mm_tls_daemon_options(struct MHD_OptionItem items[MM_TLS_DAEMON_OPTIONS]);
 
-/* The source of a TLS session's bytes. The caller owns it and keeps it until the session has ended. When no
- * more bytes can arrive, a read calls `ended` on the session's thread. `ended` can still send data. */
+/* The source of a TLS session's bytes. The caller owns the struct, and keeps it until the session has ended.
+ * A read that finds the end of the data calls `ended` on the session's thread. `ended` can still send
+ * data. */
 struct mm_tls_stream {
     int fd;
     void (*ended)(struct mm_tls_stream *stream);
-    size_t unread_bytes; /* bytes read since the owner set it to 0; reads fail if it exceeds a limit */
+    size_t unread_bytes; /* bytes read since the owner last set this to 0; limited */
     bool has_begun;      /* a byte was read; initialise it to false */
 };
 
 /* Lets MHD's TLS session (MHD_CONNECTION_INFO_GNUTLS_SESSION) read from `stream`, from the handshake on. */
 void mm_tls_attach(void *session, struct mm_tls_stream *stream);
 
-/* Sends what the system accepts at once, and returns how many bytes. Call it on the session's own thread. */
+/* Sends the bytes that the socket accepts without waiting, and returns how many. Call it on the session's
+ * thread. */
 size_t mm_tls_send(void *session, const void *data, size_t bytes);
 
 /* Tells the client that the server will send nothing more. Only the session's own thread may call it. */

@@ -1,4 +1,4 @@
-/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so nothing is served without TLS by mistake. */
+/* Replaces tls.c in a build without GnuTLS. --tls-cert fails, so no server runs without TLS by mistake. */
 #include "server/auth/tls.h"
 
 #include <errno.h>

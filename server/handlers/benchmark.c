@@ -11,7 +11,7 @@
 
 struct mm_benchmark_run {
     const struct mm_benchmark_format *format;
-    bool is_the_one; /* true while this request has set server->benchmarking */
+    bool is_the_one; /* this request has set server->benchmarking */
     struct mm_references references;
     struct mm_benchmark *benchmark; /* NULL if the request is a probe */
     struct mm_probe *probe;         /* NULL if the request is not a probe */
@@ -74,7 +74,7 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->server->limits, references, call, &request->error);
 }
 
-/* Returns the variant if no device can run it, but a model predicts its memory traffic; otherwise NULL. */
+/* Finds a variant of a backend without a device, if a model predicts its memory traffic. NULL otherwise. */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
     const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
@@ -104,8 +104,8 @@ static enum mm_status choose(const struct mm_engine *engine, const struct mm_ben
     return status;
 }
 
-/* Used if the request names no variants: chooses all variants of the default backend that support this shape,
- * except those that are wrong on purpose. */
+/* Chooses the variants for a request that names none: all variants of the default backend that support this
+ * shape, except variants that are wrong on purpose. */
 static enum mm_status choose_all(const struct mm_engine *engine, struct mm_benchmark_request *spec,
                                  struct mm_error *error) {
     const struct mm_backend *backend = mm_engine_backend(engine);
@@ -172,12 +172,12 @@ static void release(struct mm_request *request) {
     __atomic_store_n(&server->benchmarking, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether a task's error ends the whole request, because it timed out or the process is stopping. */
+/* Whether a task's error ends the whole request. A timeout and the end of the process do. */
 static bool ends_all(const struct mm_error *error) {
     return error->status == MM_TIMEOUT || error->status == MM_STOPPING;
 }
 
-/* Prepares the next task. If the previous task failed, only its rows in the reply fail. */
+/* Prepares the next task. If the previous task failed, marks only the rows of that task as failed. */
 static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
     struct mm_benchmark_run *run = run_of(request);
     struct mm_work *work = &run->task.work;
@@ -227,7 +227,7 @@ static enum mm_status begin_rows(struct mm_request *request, const struct mm_ben
     return MM_OK;
 }
 
-/* Chooses the first device of the probe's backend. Another device of this backend may run the probe. */
+/* Chooses the probe's backend, and its first device. The probe can run on another device of the backend. */
 static enum mm_status choose_device(struct mm_request *request, struct mm_benchmark_call *call) {
     const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_job job = {.product = {.a = {.dtype = MM_FLOAT32}}};
@@ -261,7 +261,7 @@ static enum mm_status begin(struct mm_request *request, const struct mm_benchmar
                                                       : begin_rows(request, &call->request);
 }
 
-/* If no compute capability is given, uses the first GPU with known limits, or 9.0 without such a GPU. */
+/* If the request gives no compute capability, uses the first GPU with known limits, or else 9.0. */
 static void choose_capability(const struct mm_engine *engine, struct mm_occupancy_request *request) {
     static const struct mm_block_use least = {.threads = 1};
     struct mm_occupancy ignored;
@@ -328,7 +328,7 @@ static bool has_figures(const struct mm_benchmark *benchmark) {
     return row < count;
 }
 
-/* Whether the whole reply is the last task's error. Otherwise rows of the reply show errors. */
+/* Whether to reply with the last task's error. Otherwise the reply has rows, which can show errors. */
 static bool has_failed(const struct mm_benchmark_run *run) {
     const struct mm_error *error = &run->task.work.error;
     return error->status != MM_OK &&
@@ -342,7 +342,7 @@ enum mm_status mm_benchmark_answer(struct mm_request *request) {
     if (has_failed(run)) {
         request->record.work = &run->task.work;
         request->error = run->task.work.error;
-        release(request); /* before the reply, because the client may then send a benchmark */
+        release(request); /* before the reply, because the client may then send the next benchmark */
         return request->error.status;
     }
     uint64_t begun_ns = mm_clock_ns();

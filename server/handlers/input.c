@@ -63,14 +63,14 @@ static bool decodes_long(const struct mm_request *request, const struct mm_input
     return request->upload.reading == NULL || !request->upload.reader->is_quick(request->upload.reading);
 }
 
-/* Passes the decoder a copy of the Content-Type, because the worker pool must not call MHD: the connection
- * may have ended by then. Without memory for the copy, the connection's thread decodes. */
+/* Copies the Content-Type for the worker pool, because MHD frees its text if the connection ends. Without
+ * memory for the copy, returns false, and the connection's thread decodes. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input) {
     const char *type = request->headers[MM_HEADER_CONTENT_TYPE];
     input->content_type = type;
     if (!decodes_long(request, input))
         return false;
-    free(input->copied_type); /* set if the request has waited for memory */
+    free(input->copied_type); /* not NULL if the request has waited for memory */
     input->copied_type = type == NULL ? NULL : strdup(type);
     if (type != NULL && input->copied_type == NULL)
         return false;

@@ -5,29 +5,29 @@
 
 #include "server/http/request.h"
 
-/* Most bytes that the connection's thread may decode or encode itself, because that is quick enough. */
+/* The connection's thread decodes or encodes up to this many bytes itself, the worker pool more. */
 enum { MM_LONG_BYTES = 256 << 10 };
 
 /* The caller fills it with zeros, then sets `operands`. */
 struct mm_input {
     struct mm_operands *operands;   /* the handler initialises and releases them */
-    const struct mm_codec *decoder; /* NULL: the body's first character decides */
+    const struct mm_codec *decoder; /* NULL until the body's first character decides */
     const char *content_type;       /* points to MHD's memory or to copied_type; NULL: no such header */
     char *copied_type;              /* owned copy of the header, for the worker pool */
     bool is_decoded;
 };
 
-/* Sets parameters from the query. If there are several errors, request->error gets the most serious: too
- * large, then malformed, then an unknown matrix. Of equal errors it gets the first. */
+/* Sets parameters from the query. Reports only the most serious error in request->error: too large, then
+ * malformed, then an unknown matrix. Of several errors of one kind, reports the first. */
 enum mm_status mm_input_read_query(struct mm_request *request, struct mm_parameters *values);
 
-/* Checks Content-Type, query and body length. Call it once the decoder is known. Sets request->error. */
+/* Checks Content-Type, query and body length. Call it when the decoder is known. Sets request->error. */
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes);
 
 /* Starts to decode the body while it arrives, if the decoder can do this. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
-/* Hands a complete body to the worker pool if decoding takes long. Then the request waits: returns true. */
+/* If decoding takes long, hands the body to the worker pool and returns true. The request then waits. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
 /* Decodes the complete body into the operands. MM_BUSY means that memory is short; then the caller can try

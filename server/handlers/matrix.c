@@ -67,14 +67,14 @@ enum mm_status mm_matrix_check_condition(struct mm_request *request, const char 
 
 /* State of a GET request. request->value is the stored matrix, until it is sent or encoded. */
 struct get {
-    struct mm_parameters parameters; /* must be first, because get_rows has offsets from it */
+    struct mm_parameters parameters; /* must be first: the offsets in get_rows begin here */
     struct mm_selection selection;   /* the wanted part of the value, and the figures (such as the sum) */
-    bool is_known;                   /* If-None-Match: the client already has the value */
+    bool is_known;                   /* the client already has the value, by its If-None-Match */
     const struct mm_codec *encoder;
     struct mm_shape shape;   /* shape of the wanted part */
     struct mm_window part;   /* position of the wanted part in the value */
     struct mm_matrix matrix; /* elements of the wanted part, inside the value or inside `copy` */
-    struct mm_buffer copy;   /* copy of the part, if it has gaps or only a device has the value */
+    struct mm_buffer copy;   /* copy of the part, if the part has gaps or is only on a device */
     struct mm_reduction reduction;
     struct mm_reduction_progress reduced; /* how much of the part `reduction` covers */
     bool is_encoded;
@@ -121,7 +121,7 @@ static enum mm_status find_value(struct mm_request *request) {
     return fail_condition(request, mm_matrix_name(request), condition, request->value->etag);
 }
 
-/* Sets text_bytes to the maximal length of the reply's text. Fails with MM_TOO_LARGE above SIZE_MAX. */
+/* Sets text_bytes to the maximal length of the text, or fails with MM_TOO_LARGE if that exceeds SIZE_MAX. */
 static enum mm_status find_text(struct get *get, struct mm_error *error) {
     const struct mm_codec *encoder = get->encoder;
     get->text_bytes = encoder->facts_bytes_max;
@@ -166,13 +166,13 @@ static bool is_long(const struct get *get) {
     return get->text_bytes > MM_LONG_BYTES || (reduces(get) && mm_matrix_bytes(&get->matrix) > MM_LONG_BYTES);
 }
 
-/* Whether to skip making the body of a reply to HEAD or of a 304. MHD keeps the connection open only if the
- * reply's length is known. So short texts are made. The length of elements is known without making them. */
+/* Whether to skip encoding for a reply without a body (to HEAD, or a 304). A short text is still encoded, to
+ * learn its length, because MHD closes the connection if it does not know the length. */
 static bool leaves_body_out(const struct mm_request *request) {
     return is_bodiless(request) && is_long(request->own);
 }
 
-/* Computes the figures of one slice of the matrix. Returns true if another slice follows. */
+/* Adds one slice of the matrix to the figures. Returns true if another slice follows. */
 static bool reduce(struct mm_request *request) {
     struct get *get = request->own;
     const struct mm_stored *value = request->value;
@@ -190,7 +190,7 @@ static bool reduce(struct mm_request *request) {
 _Static_assert((size_t)MM_LONG_BYTES <= MM_REDUCE_SLICE, "a slice has all figures of a short one");
 
 /* Encodes the reply, on the connection's thread or on the worker pool. If the figures (such as the sum) take
- * long, each call computes only one slice of the matrix. So the worker pool can serve other requests in
+ * long, each call processes only one slice of the matrix. So the worker pool can serve other requests in
  * between. The last call sets get->is_encoded. */
 static enum mm_status encode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
@@ -215,8 +215,8 @@ static enum mm_status encode(struct mm_request *request, enum mm_request_state s
     return MM_OK;
 }
 
-/* Bytes for a copy of the part, or 0. A copy is needed if only a device has the value, or if the part has
- * gaps and its elements are returned. */
+/* Returns the size of the copy of the part, or 0. A copy is needed if the value is only on a device. If the
+ * reply has the elements, it is also needed for a part with gaps. */
 static size_t copy_bytes(const struct mm_request *request) {
     const struct get *get = request->own;
     const bool is_read = !is_bodiless(request) || get->encoder->reply_bytes_max != NULL;

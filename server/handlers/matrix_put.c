@@ -1,6 +1,6 @@
 /* PUT /v1/matrices/NAME: receives and stores a matrix. Space in the store is reserved before the body
- * arrives. If there is a GPU, the elements go to its memory: while the body arrives if it is large and
- * binary, otherwise after decoding. */
+ * arrives. If there is a GPU, the elements go to GPU memory: from a large binary body while it arrives, from
+ * any other body after decoding. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct values {
-    struct mm_operands operands; /* must be first, because `rows` has offsets from it */
+    struct mm_operands operands; /* must be first: the offsets in `rows` begin here */
     uint64_t ttl_s;
 };
 
@@ -49,7 +49,7 @@ static struct put *put_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* Chooses the decoder. Call it after reading the query: if the query has dimensions, the body is raw. */
+/* Chooses the decoder. Call it after reading the query, because dimensions in the query mean a raw body. */
 static enum mm_status choose_decoder(struct mm_request *request, bool body_seen, char first) {
     struct put *put = put_of(request);
     const struct mm_operands *operands = &put->values.operands;
@@ -69,7 +69,7 @@ static enum mm_status read_query(struct mm_request *request) {
     return request->error.status;
 }
 
-/* Checks the body once the decoder is known. Only raw bodies need dimensions in the query. */
+/* Checks the body when the decoder is known. Only raw bodies need dimensions in the query. */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
     enum mm_status status = MM_OK;
@@ -78,8 +78,8 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
 }
 
-/* Bytes to reserve in the store before the body arrives: the length of a binary body, or 0. Matrices in
- * texts, and in small bodies that may be texts, get their space once the body is complete. */
+/* Returns how many bytes to reserve in the store before the body arrives: the length of a binary body, or 0.
+ * A text, or a small body that can be a text, gets its space after the whole body has arrived. */
 static size_t expected_bytes(const struct mm_request *request) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
@@ -119,7 +119,7 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
         status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
         status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* without an engine: refused below */
+    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* without an engine, refused below */
         status = reserve(request);
     if (status == MM_OK)
         status = mm_server_takes_jobs(request->server, &request->error);
@@ -132,11 +132,11 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     return MM_OK;
 }
 
-/* A .npy header above HEAD_MAX is not streamed; NumPy writes shorter ones. HEAD_ALIGNMENT is the size of the
- * largest element. */
+/* A .npy body with a header above HEAD_MAX bytes is not streamed; NumPy writes shorter headers.
+ * HEAD_ALIGNMENT is the size of the largest element type. */
 enum { HEAD_MAX = 4096, HEAD_ALIGNMENT = 8 };
 
-/* Finds the elements in a body. False if the body is wrong, or not in row-major order without gaps. */
+/* Finds the elements in a body. False if the body is wrong, has gaps or is not in row-major order. */
 static bool find_elements(struct mm_request *request, char *head, size_t bytes, struct mm_operands *into) {
     const struct mm_codec *decoder = put_of(request)->input.decoder;
     const struct mm_limits *limits = &request->server->limits;
@@ -165,7 +165,7 @@ static bool is_binary(const struct put *put) {
     return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
-/* Copies the first bytes of the body, from the buffer and then from the new chunk. Returns how many. */
+/* Copies the body's first bytes to `head`: buffered bytes, then new bytes. Returns how many it copied. */
 static size_t copy_head(const struct mm_request *request, const char *chunk, size_t bytes,
                         char head[HEAD_MAX]) {
     const size_t buffered = mm_size_min(request->upload.body_bytes, HEAD_MAX),
@@ -176,7 +176,7 @@ static size_t copy_head(const struct mm_request *request, const char *chunk, siz
     return buffered + more;
 }
 
-/* Streams the rest of the body to a device, if one has memory for the elements. `values` was read from the
+/* If a device has memory for the elements, streams the rest of the body to it. `values` was read from the
  * body's first bytes. The elements begin after head_bytes. */
 static void begin_to_stream(struct mm_request *request, const struct values *values, size_t head_bytes) {
     struct put *put = put_of(request);
@@ -225,7 +225,7 @@ static enum mm_status stream(struct mm_request *request) {
     return copy->write(copy, offset, from, bytes, &request->error);
 }
 
-/* Whether other requests got the reserved space. Then the upload must end, to free device memory. */
+/* Whether other requests got the reserved space. Then the upload must end, to free its device memory. */
 static bool has_lost_space(const struct mm_request *request, struct mm_error *error) {
     if (!__atomic_load_n(&put_of(request)->slot.is_lost, __ATOMIC_RELAXED))
         return false;
@@ -244,7 +244,7 @@ static size_t spare_bytes(const struct mm_request *request, size_t bytes) {
 }
 
 /* Copies the elements to a smaller block if much of their block is unused. Otherwise stored values would use
- * far more memory than the store counts. */
+ * more memory than the store counts. */
 static enum mm_status compact(struct mm_request *request, struct mm_error *error) {
     enum { SPARE_PART = 16 };
     struct mm_operands *operands = &put_of(request)->values.operands;

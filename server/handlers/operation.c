@@ -1,5 +1,5 @@
-/* POST /v1/matmul and POST /v1/transpose, once the body has arrived: turns the body into a job and the result
- * into a reply. The codecs know the wire formats. */
+/* POST /v1/matmul and POST /v1/transpose, after the body has arrived: turns the body into a job and the
+ * result into a reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"
@@ -19,7 +19,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
     return request->own;
 }
 
-/* A reply with figures, or without elements, must be JSON. If Accept excludes JSON, figures are refused. */
+/* A reply with figures or without elements must be JSON. If Accept excludes JSON, figures are refused. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
     if (reduces && !operation->accepts_facts)
@@ -140,8 +140,9 @@ static enum mm_status make_job(struct mm_request *request, struct mm_error *erro
     return MM_OK;
 }
 
-/* Copies the job's shape into the request's record now, because the job may not be read while a worker runs
- * it. For a stack of products it records one product's shape, for a transposition the shape of A. */
+/* Copies the job's shape into the request's record now, because this thread must not read the job while a
+ * worker runs it. For a stack of products it records one product's shape, for a transposition the
+ * shape of A. */
 static void record_job(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_product *product = &operation->job.product;
@@ -168,7 +169,7 @@ static void record_spans(struct mm_request *request) {
         request->record.stage_ns[span] = job->outcome.span_ns[span];
 }
 
-/* Whether encoding takes long. Even an empty result may, because its text has brackets for each row. */
+/* Whether encoding takes long. It can for an empty result too, because the text has brackets for each row. */
 static bool encodes_long(const struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     return operation->encoder != NULL && operation->encoder->reply_bytes_max != NULL &&
@@ -210,7 +211,7 @@ static void share_with_pool(struct mm_helpers *helpers, unsigned count,
     mm_pool_share(((struct pool_helpers *)helpers)->pool, count, one, data);
 }
 
-/* Sets the job's C to the wanted part, and returns where this part is: inside the result or in a copy. */
+/* Sets the job's C to the wanted part, and returns the address of this part, in the result or in a copy. */
 static void *select_part(struct mm_operation *operation) {
     const struct mm_window *part = &operation->part;
     struct mm_matrix *c = &operation->job.product.c;
@@ -284,7 +285,7 @@ static bool is_abandoned(struct mm_request *request) {
     return is_abandoned;
 }
 
-/* Makes the job, then sets its deadline with the mutex held, because the sweep reads the deadline. */
+/* Sets the job's deadline with the mutex held, because the sweep reads the deadline. */
 static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const enum mm_status status = make_job(request, error);
@@ -294,7 +295,7 @@ static enum mm_status make_job_on_pool(struct mm_request *request, struct mm_err
     return status;
 }
 
-/* Decodes or encodes. Stores the result too, unless the request is already abandoned. */
+/* Decodes or encodes. After encoding, also stores the result, except for an abandoned request. */
 static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
     if (state == MM_DECODING)
         return make_job_on_pool(request, error);

@@ -22,9 +22,9 @@ struct mm_operation {
     char expected_etag[MM_ETAG_MAX + 1]; /* tag of the value to replace; "": no value */
     size_t result_bytes;
     size_t reply_bytes;         /* maximal length of the reply's text; 0: the reply is binary */
-    struct mm_buffer scratch;   /* operands made by the host, then data of the check */
-    struct mm_buffer result;    /* the result, if `out` stores it later */
-    struct mm_buffer output;    /* the reply's text, then the result or a part of it */
+    struct mm_buffer scratch;   /* operands from the host, followed by the check's data */
+    struct mm_buffer result;    /* the result, if it will be stored under `out` */
+    struct mm_buffer output;    /* the reply's text, followed by the result or a part of it */
     struct mm_reply_body reply; /* takes ownership of `output` */
     struct mm_job job;
     bool is_encoded;
@@ -34,27 +34,26 @@ struct mm_operation {
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
 
-/* The next three functions store the result under the name `out`. Without `out` they do nothing. */
+/* The next three functions store the result under the name `out`. They do nothing if there is no `out`. */
 
 /* Checks If-Match and If-None-Match against the value of the name `out`, if `out` is in the query. On failure
  * sets request->error to MM_PRECONDITION_FAILED or MM_BAD_REQUEST. */
 enum mm_status mm_operation_check_out(struct mm_request *request);
 
-/* Reserves space in the store. Errors: MM_BAD_REQUEST, MM_STORE_FULL; MM_UNSUPPORTED without a store. */
+/* Reserves space for the result. Fails with MM_BAD_REQUEST, MM_STORE_FULL or MM_UNSUPPORTED (no store). */
 enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_error *error);
 
-/* Stores the encoded result, which the store owns afterwards. Call it once the reply is encoded. Fails with
- * MM_PRECONDITION_FAILED if the name has another value by now, with MM_STORE_FULL, or with MM_INTERNAL. Runs
- * on the connection's thread or on the worker pool. */
+/* Stores the result, and passes its ownership to the store. Call it after encoding the reply. Fails with
+ * MM_PRECONDITION_FAILED if the name's value has changed, with MM_STORE_FULL, or with MM_INTERNAL. Runs on
+ * the connection's thread or on the worker pool. */
 enum mm_status mm_operation_store_out(struct mm_request *request, struct mm_error *error);
 
-/* Checks the request and fills in the job's product, with the variant. The result has no memory yet, and
- * before the body arrives the operands have no data. Checks names, tile, shapes, the reply's format, the
- * expected time of the product, and the memory for `verify`. */
+/* Checks names, tile, shapes, the reply's format, the expected time of the product, and the memory for
+ * `verify`. Fills in the job's product and variant, but no memory for the result. */
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error);
 
-/* Call it after the body. Checks the body's length, and chooses missing codecs by the body's first character.
- * Sets request->error. */
+/* Call it after the body. Checks the body's length. Chooses the codecs by the body's first character if the
+ * head has not decided them. Sets request->error. */
 enum mm_status mm_operation_settle(struct mm_request *request);
 
 /* Returns the deadline that the client's timeout sets. A timeout in the body counts only after decoding. */
@@ -64,20 +63,20 @@ uint64_t mm_operation_deadline_ns(const struct mm_request *request);
 enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error);
 
 /* Sets request->upload.need_bytes. Call it after mm_operation_check and before the body arrives. Fails with
- * MM_TOO_LARGE in request->error if all memory that the request needs can never fit. */
+ * MM_TOO_LARGE in request->error if the request needs more memory than the budget has. */
 enum mm_status mm_operation_check_need(struct mm_request *request);
 
-/* Acquires all memory that the job and its reply need besides the operands in the body. So a finished job
- * always gets its reply. Places generated operands, C and the check's data in this memory. After MM_BUSY or
- * MM_TOO_LARGE, the caller must call mm_operation_release_need. Runs on the connection's thread or on the
- * worker pool. */
+/* Acquires all memory for the job and for the reply, except for operands in the body. So there is always
+ * memory to reply to a finished job. Places generated operands, C and the check's data in this memory. After
+ * MM_BUSY or MM_TOO_LARGE, the caller must call mm_operation_release_need. Runs on the connection's thread or
+ * on the worker pool. */
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error);
 
 void mm_operation_release_need(struct mm_request *request);
 
 size_t mm_operation_part_bytes(const struct mm_operation *operation);
 
-/* Whether the reply needs a copy of a part, because the part has gaps and the store will own the result. */
+/* Whether the reply needs a copy of the wanted part: the part has gaps, and the result is also stored. */
 bool mm_operation_copies_part(const struct mm_operation *operation);
 
 /* Returns the memory for the copy of a part. Call it only if mm_operation_copies_part is true. */

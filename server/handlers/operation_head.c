@@ -5,7 +5,7 @@
 #include "server/http/upload.h"
 #include "server/http/routes.h"
 
-/* Bodies up to this size are received first, because receiving them costs less than checking the product. */
+/* Bodies up to this size are received before the product is checked, because the check costs more. */
 enum { SMALL_BYTES = 64 << 10 };
 
 static enum mm_status choose_encoder(struct mm_request *request) {
@@ -21,7 +21,7 @@ static enum mm_status choose_encoder(struct mm_request *request) {
                               &operation->encoder, &request->error);
 }
 
-/* Chooses the decoder, by the head or by the body's first character `first`, and the encoder that fits it. */
+/* Chooses the decoder by the head, or by the body's first character `first`. Chooses a fitting encoder. */
 static enum mm_status choose_codecs(struct mm_request *request, bool body_seen, char first) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_operands *operands = &operation->call.operands;

@@ -3,7 +3,7 @@
 
 #include "gpu/check/verify.h"
 
-/* Bytes of host memory for the job's check. 0 without a check, or on a GPU, which uses its own memory. */
+/* Bytes of host memory for the job's check. 0 if there is no check, or if a GPU checks in its own memory. */
 static size_t check_bytes(const struct mm_operation *operation) {
     const struct mm_product *product = &operation->job.product;
     const bool has_check =
@@ -51,10 +51,10 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 /* Memory that the request needs besides its body. A size is rounded up if other data follows in its block. */
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* operands that the host generates or copies from a device */
-    size_t scratch_bytes;                  /* operands made by the host, then data of the check */
+    size_t scratch_bytes;                  /* all operands above, followed by the check's data */
     size_t result_bytes;                   /* the result, if the store will own it */
     size_t text_bytes;
-    size_t output_bytes; /* the reply's text, then the result or a part of it */
+    size_t output_bytes; /* the reply's text, followed by the result or a part of it */
 };
 
 enum { ALIGNMENT = 64 };
@@ -102,7 +102,7 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
     char *scratch = operation->scratch.data;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         if (need->operand_bytes[index] == 0)
-            continue; /* there may be no scratch */
+            continue; /* without such operands, `scratch` can be NULL */
         mm_product_place_operand(product, index, scratch);
         scratch += need->operand_bytes[index];
     }

@@ -40,7 +40,7 @@ static bool is_wanted(const struct query *query, enum parameter parameter, const
     return query->values[parameter] == NULL || strcmp(query->values[parameter], value) == 0;
 }
 
-/* Several variants may match: prefers a product, then the first backend. NULL if none matches. */
+/* If several variants match, prefers a product, then the first backend. NULL if no variant matches. */
 static const struct mm_variant *find_variant(const struct query *query, const char *name) {
     for (enum mm_op op = 0; op < MM_OP_COUNT; op++)
         for (const struct mm_backend *const *known = mm_backends_known(); *known != NULL; known++) {
@@ -62,7 +62,7 @@ static enum mm_status fail_variant(const struct query *query, const char *name) 
         name, backend == NULL ? "any" : backend, op == NULL ? "any" : op);
 }
 
-/* Returns the file that the query names, by default the first. NULL if the variant has no such file. */
+/* Returns the file that the query names, or else the variant's first file. NULL if there is no such file. */
 static const char *find_path(const struct query *query, const struct mm_variant *variant) {
     const char *const *path = variant->sources;
     while (*path != NULL && !is_wanted(query, PATH, *path))

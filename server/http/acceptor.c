@@ -1,4 +1,5 @@
-/* Each open connection has a slot with its thread and its address. The index is the descriptor. */
+/* Each open connection has a slot, with its HTTP thread and client address. A slot's index is the
+ * descriptor. */
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Connections kept free for new clients: one in RESERVE_SHARE, but at most RESERVE_MAX. */
+/* Of all connections, 1/RESERVE_SHARE are kept free for new clients, but at most RESERVE_MAX. */
 enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, FULL_MS = 1000 };
 
 #define TELL_EVERY_NS UINT64_C(10000000000)
@@ -74,7 +75,7 @@ static struct in6_addr ip_of(const struct sockaddr_storage *from) {
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Counts a connection. NULL if the address has too many, or if out of memory. Call it with the mutex held. */
+/* Counts a connection. NULL if the address has too many, or without memory. Call it with the mutex held. */
 static struct address *count_address(struct mm_acceptor *acceptor, const struct sockaddr_storage *from) {
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
@@ -119,7 +120,7 @@ unsigned mm_acceptor_open(const struct mm_acceptor *acceptor) {
     return acceptor == NULL ? 0 : __atomic_load_n(&acceptor->open, __ATOMIC_RELAXED);
 }
 
-/* Returns the thread with the fewest connections. Call it with the mutex held. */
+/* Call it with the mutex held. */
 static unsigned choose_thread(struct mm_acceptor *acceptor) {
     const unsigned count = acceptor->daemon_count;
     unsigned best = acceptor->next_thread;
@@ -132,8 +133,8 @@ static unsigned choose_thread(struct mm_acceptor *acceptor) {
     return best;
 }
 
-/* Fills a slot, and returns the daemon for the connection; NULL if the address may have no more. A used slot
- * belongs to a connection that is gone: MHD closes a connection silently if memory runs out early. */
+/* Fills the slot and returns the connection's daemon, or NULL if the address has too many connections. The
+ * connection of a used slot is gone: MHD closes it silently if memory runs out early. */
 static struct MHD_Daemon *fill_slot(struct mm_acceptor *acceptor, int fd,
                                     const struct sockaddr_storage *from) {
     const bool counts_addresses = acceptor->server->options->connections_per_address > 0;
@@ -209,7 +210,7 @@ static bool free_descriptor(struct mm_acceptor *acceptor) {
     return false;
 }
 
-/* Returns −1 if no connection can be accepted or the acceptor is stopping. */
+/* Accepts a connection. Returns −1 if that fails or the acceptor is stopping. */
 static int accept_one(struct mm_acceptor *acceptor, struct sockaddr_storage *from, socklen_t *length) {
     int fd;
     do

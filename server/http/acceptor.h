@@ -21,7 +21,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
 /* Stops the thread and waits for its end. Call it once. */
 void mm_acceptor_stop(struct mm_acceptor *acceptor);
 
-/* Frees the acceptor. Call it after mm_acceptor_stop, once all connections have ended. NULL is allowed. */
+/* Frees the acceptor. Call it after mm_acceptor_stop, when all connections have ended. NULL is allowed. */
 void mm_acceptor_free(struct mm_acceptor *acceptor);
 
 /* Stops counting a connection. Call it before MHD closes the descriptor. Any thread may call it. */

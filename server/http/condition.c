@@ -14,8 +14,8 @@ static const char *tag_end(const char *at) {
     return *at == '"' ? at + 1 : NULL;
 }
 
-/* Sets *is_named if the header lists this tag, or is "*" and there is a value. etag is NULL without a value.
- * If `weak`, W/"x" matches "x". Returns false if the header is malformed. */
+/* Sets *is_named to whether the header lists this tag; "*" lists every tag. `etag` is NULL if there is no
+ * value; no header lists NULL. If `weak`, W/"x" matches "x". Returns false if the header is malformed. */
 static bool find_tag(const char *list, const char *etag, bool weak, bool *is_named) {
     const struct mm_slice all = mm_slice_trim(list, list + strlen(list));
     *is_named = etag != NULL && mm_slice_is(all, "*");

@@ -11,7 +11,7 @@ enum mm_condition {
     MM_CONDITION_BAD_NONE_MATCH
 };
 
-/* Evaluates the request's conditions on a value with the tag `etag`, or NULL if there is no value. */
+/* Evaluates the request's conditions. `etag` is the value's tag, or NULL if there is no value. */
 enum mm_condition mm_condition_decide(const struct mm_request *request, const char *etag);
 
 bool mm_condition_is_given(const struct mm_request *request);

@@ -38,7 +38,7 @@ struct mm_last_words {
     size_t body_bytes;
 };
 
-/* Adds text to words->head. The buffer is large enough, because the request id and the origin have limits. */
+/* The buffer is large enough, because the request id and the origin have limits. */
 __attribute__((format(printf, 2, 3))) static void put(struct mm_last_words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -115,7 +115,7 @@ size_t mm_connection_cut_from_outside(struct mm_connection *connection,
     return 0;
 }
 
-/* GnuTLS calls it on the connection's thread after the last byte was read. A last reply must be sent now. */
+/* Sends the last reply, if any. A TLS read calls it on the connection's thread at the end of the data. */
 static void say_late(struct mm_tls_stream *stream) {
     struct mm_connection *connection =
         (struct mm_connection *)((char *)stream - offsetof(struct mm_connection, stream));
@@ -126,7 +126,7 @@ static void say_late(struct mm_tls_stream *stream) {
 }
 
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection) {
-    pthread_mutex_lock(&server->mutex); /* waits until another thread has set `late` */
+    pthread_mutex_lock(&server->mutex); /* another thread sets `late` with the mutex held */
     pthread_mutex_unlock(&server->mutex);
     say_late(&connection->stream);
 }
@@ -150,8 +150,8 @@ void mm_connection_stop_reading(struct mm_connection *connection) {
     (void)shutdown(connection->fd, SHUT_RD);
 }
 
-/* Uses SO_RCVLOWAT, because it enlarges the buffer, which stays large afterwards. SO_RCVBUF could not exceed
- * net.core.rmem_max, and would fix the buffer's size. */
+/* Raising SO_RCVLOWAT enlarges the buffer, and the buffer stays large afterwards. SO_RCVBUF is worse: it
+ * cannot exceed net.core.rmem_max, and it fixes the buffer's size. */
 void mm_connection_widen(struct mm_connection *connection) {
     const int bytes = RECEIVED_BYTES, none = 1;
     (void)setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
@@ -223,7 +223,7 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* MHD calls it before it closes the descriptor. */
+/* MHD calls it before MHD closes the descriptor. */
 static void closed(struct mm_server *server, struct MHD_Connection *mhd, void **context) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct mm_connection *connection = *context;

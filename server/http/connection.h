@@ -1,5 +1,5 @@
-/* A connection: its phase, and how to end it while a head or a body still arrives, when MHD accepts no reply.
- * Knows no request. The phases:
+/* A connection and its phases. MHD accepts no reply while a head or a body still arrives. So these functions
+ * can end a connection without MHD. This file knows no request. The phases:
  *
  *   HEAD     no head, or a part of a head, has arrived; the sweep may end the connection
  *   BODY     the head was checked and the body arrives; the sweep may end the connection
@@ -30,7 +30,7 @@ struct mm_connection {
     struct mm_request *request;
 
     /* Only the connection's thread uses the next two members. */
-    void *spare;         /* memory of the last request for the next; NULL: none */
+    void *spare;         /* memory of the last request, to be reused; or NULL */
     size_t target_bytes; /* length of the encoded request target, up to a zero byte */
 
     unsigned requests; /* requests so far; __atomic access only */
@@ -38,12 +38,11 @@ struct mm_connection {
 
     /* server->mutex guards the next three members. */
     TAILQ_ENTRY(mm_connection) listed;
-    uint64_t idle_since_ns; /* time of opening, or when the sweep first saw the latest request */
+    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw the latest request */
     bool is_closing;
 
-    /* With TLS: the bytes for the session, and a last reply that the connection's thread must still send.
-     * `late` is owned, and NULL without such a reply; __atomic access only. late_bytes counts the sent bytes
-     * of its body, and is only for the connection's thread. */
+    /* For TLS only. `late` is owned: a last reply that the connection's thread must still send, or NULL;
+     * __atomic access only. Only this thread uses late_bytes, the sent bytes of the reply's body. */
     struct mm_tls_stream stream;
     struct mm_last_words *late;
     size_t late_bytes;
@@ -53,8 +52,8 @@ struct mm_connection {
     /* Only the sweep uses the members below, with server->mutex held. */
     unsigned requests_seen;
     uint64_t bytes_seen;       /* bytes received when the sweep first saw the latest request */
-    uint64_t head_since_ns;    /* when the sweep saw a part of a head; 0: no part */
-    uint64_t reading_since_ns; /* start of measuring how the client reads; 0: nothing is unread */
+    uint64_t head_since_ns;    /* when the sweep first saw a part of a head; 0: no part yet */
+    uint64_t reading_since_ns; /* when the sweep began to measure how the client reads; 0: no measurement */
     uint64_t read_bytes;       /* bytes read by the client at reading_since_ns */
     unsigned reading_requests; /* value of `requests` at reading_since_ns */
 };
@@ -63,7 +62,7 @@ struct mm_connection {
 void mm_connection_notify(void *server, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code);
 
-/* The state of a connection of MHD; NULL if memory ran out for it. Call it on the connection's thread. */
+/* Returns the state of an MHD connection; NULL if memory ran out. Call it on the connection's thread. */
 struct mm_connection *mm_connection_of(struct MHD_Connection *connection);
 
 enum mm_phase mm_connection_phase(const struct mm_connection *connection);
@@ -76,18 +75,18 @@ bool mm_connection_move(struct mm_connection *connection, enum mm_phase from, en
  * Call it on the connection's thread, which must have exclusive use of the connection. */
 size_t mm_connection_cut(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* Sends the reply without MHD, and closes the sending side. Returns how many bytes of the body were sent. Any
- * thread but the connection's may call it, with server->mutex held, after moving the connection to
- * MM_PHASE_CUT. With TLS only the connection's thread may send. So this function then returns 0 and closes
- * the receiving side. That wakes the connection's thread, which sends the reply if the handshake is over, and
- * sets late_bytes. */
+/* Sends the reply without MHD, and closes the sending side. Returns how many bytes of the body were sent.
+ * Call it on another thread than the connection's, with server->mutex held, after moving the connection to
+ * MM_PHASE_CUT. With TLS only the connection's thread may send. So with TLS this function only closes the
+ * receiving side and returns 0. That wakes the connection's thread. This thread sends the reply if the
+ * handshake is over, and sets late_bytes. */
 size_t mm_connection_cut_from_outside(struct mm_connection *connection, const struct mm_problem_reply *reply);
 
-/* Sends the reply that mm_connection_cut_from_outside has left for the connection's thread, if any. Call it
- * on this thread, with no mutex held, if MHD does not read from the connection any more. */
+/* Sends the reply that mm_connection_cut_from_outside could not send because of TLS. Call it on the
+ * connection's thread, with no mutex held, when MHD no longer reads from the connection. */
 void mm_connection_say_late(struct mm_server *server, struct mm_connection *connection);
 
-/* Marks the connection as idle from now on, and moves it to the front. Call it with server->mutex held. */
+/* Marks the connection as idle from now on, and moves it to the list's front. Needs server->mutex. */
 void mm_connection_renew(struct mm_server *server, struct mm_connection *connection, uint64_t now_ns);
 
 /* Whether the socket has bytes that no thread has read. Call it with server->mutex held. */

@@ -7,8 +7,8 @@
 
 enum { TOKEN = 1, HOST = 2, DIGIT = 4, HEX = 8, CONTROL = 16 };
 
-/* TOKEN is tchar of RFC 9110, 5.6.2. HOST is unreserved and sub-delims of RFC 3986, 3.2.2, except the comma,
- * because some programs join hosts with commas. CONTROL is excluded from field-content of RFC 9110, 5.5. */
+/* TOKEN: tchar of RFC 9110, 5.6.2. HOST: unreserved and sub-delims of RFC 3986, 3.2.2, without the comma,
+ * because some programs join hosts with commas. CONTROL: what RFC 9110, 5.5 forbids in a header's value. */
 static const unsigned char classes[256] = {
     [0 ... 8] = CONTROL,
     [10 ... 31] = CONTROL,
@@ -75,7 +75,7 @@ enum mm_status mm_guard_begin(struct mm_guard *guard, const char *version, const
     return MM_OK;
 }
 
-/* Accepts only digits (RFC 9110, 8.6). From 2^63 on, other programs could read a negative number. */
+/* Accepts only digits (RFC 9110, 8.6). Refuses 2^63 and more, which other programs could read as negative. */
 static enum mm_status check_length(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_length)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length appears twice; send it once");
@@ -93,7 +93,7 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     return MM_OK;
 }
 
-/* Accepts only "chunked" (RFC 9112, 6.1). After "chunked" and a space, libmicrohttpd would read until the
+/* Accepts only "chunked" (RFC 9112, 6.1). If a space followed "chunked", libmicrohttpd would read until the
  * connection ends. */
 static enum mm_status check_coding(struct mm_guard *guard, const char *value, size_t bytes) {
     if (guard->has_coding)

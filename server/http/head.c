@@ -1,7 +1,8 @@
 /* Keeps the headers that the server uses, passes all headers to the guard, and checks that the headers follow
  * each other in memory without a gap. libmicrohttpd 0.9 parses a head in place and overwrites colons and line
  * ends with zeros. A gap means that libmicrohttpd joined a folded line to a name, stopped at a zero byte, or
- * took an empty name for the end of the head. Version 1.0 handles folded lines and refuses the rest. */
+ * took an empty name for the end of the head. Version 1.0 handles folded lines, and refuses zero bytes and
+ * empty names. */
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
@@ -17,7 +18,7 @@ struct reading {
     const char *end; /* end of the last name or value, before its line end */
 };
 
-/* Shows zero bytes, because the handler gets a C string: /healthz%00x would otherwise become /healthz. */
+/* Replaces zero bytes. Otherwise /healthz%00x would become /healthz, because the handler gets a C string. */
 size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *text) {
     size_t bytes = MHD_http_unescape(text);
     mm_guard_show_zeros(text, bytes);
@@ -38,7 +39,7 @@ static enum mm_status fail_gap(struct mm_request *request) {
         "line of its own");
 }
 
-/* Whether a line begins after a CRLF or LF at `end`. */
+/* Whether `line` begins right after a CRLF or LF at `end`. */
 static bool is_next_line(const char *end, const char *line) {
     return line == end + 1 || line == end + 2;
 }
@@ -63,7 +64,7 @@ static void note(struct mm_request *request, const char *name, size_t name_bytes
             request->headers[header] = value;
 }
 
-/* Reads on after an error, because other headers affect the error's reply too. */
+/* After an error, still reads the later headers, because they affect the reply to the error. */
 static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, const char *name,
                                    size_t name_bytes, const char *value, size_t value_bytes) {
     struct reading *reading = argument;
@@ -79,8 +80,8 @@ static enum MHD_Result read_header(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Whether only the end of the head follows: two line ends, which MHD has overwritten with zeros. One false
- * match remains: a line of a colon and LF becomes as many zeros as CRLF. */
+/* Whether the head ends at `end`, with two line ends, which MHD has overwritten with zeros. This check cannot
+ * detect a line of a colon and LF, because that becomes two zeros, as CRLF does. */
 static bool ends_here(struct MHD_Connection *connection, const char *method, const char *end) {
     static const char zeros[4];
     const union MHD_ConnectionInfo *info =

@@ -30,7 +30,7 @@ size_t mm_head_unescape(void *server, struct MHD_Connection *connection, char *t
 void *mm_head_note_target(void *server, const char *target, struct MHD_Connection *connection);
 
 /* Sets request->headers, and checks that every parser would understand the head equally. Sets
- * request->upload.content_length, or fails with MM_BAD_REQUEST. The texts are the arguments of MHD's first
+ * request->upload.content_length, or fails with MM_BAD_REQUEST. The other arguments are those of MHD's first
  * call of the handler; `url` is decoded. Call it on the connection's thread during that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);

@@ -104,8 +104,8 @@ static unsigned descriptor_limit(void) {
     return limit.rlim_cur > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (unsigned)limit.rlim_cur;
 }
 
-/* Returns how many descriptors connections may use: all but the open ones, two for each thread, and spare
- * ones for files and devices. Returns 0 if that is less than one for each thread. */
+/* Returns how many descriptors connections may use: the limit, minus the open descriptors, two for each
+ * thread, and a reserve for files and devices. Returns 0 if that is less than one for each thread. */
 static unsigned connection_descriptors(unsigned threads) {
     const unsigned most = descriptor_limit();
     const unsigned spare = most / 4 < SPARE_DESCRIPTORS ? most / 4 : SPARE_DESCRIPTORS;
@@ -115,7 +115,8 @@ static unsigned connection_descriptors(unsigned threads) {
     return most >= taken + threads ? most - taken : 0;
 }
 
-/* Limits connections by descriptors and by a quarter of the RAM, because the budget does not count them. */
+/* Limits connections by descriptors and a quarter of the RAM. The memory budget does not count
+ * connections. */
 static unsigned connection_limit(const struct mm_server *server) {
     size_t bytes =
         CONNECTION_MEMORY_BYTES + (server->options->tls_cert == NULL ? 0 : MM_TLS_CONNECTION_BYTES);
@@ -143,7 +144,7 @@ static struct MHD_Daemon *start_daemon(struct mm_server *server) {
         tls, MHD_OPTION_END);
 }
 
-/* Starts all threads. Returns false if one does not start; then the caller must stop those that run. */
+/* Starts all threads. Returns false if one does not start; then the caller must stop the started threads. */
 static bool start_threads(struct mm_server *server, struct mm_http *http, unsigned connections) {
     const unsigned count = (unsigned)server->options->threads;
     if (!mm_sweep_start(&http->sweep, server))

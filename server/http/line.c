@@ -53,7 +53,7 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* Reserves missing memory for a line's first requests, while the budget lasts. Needs server->mutex. */
+/* Serves the first requests of a line while the budget has enough memory. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
@@ -76,7 +76,7 @@ void mm_line_serve(struct mm_server *server) {
 
 /* The functions from here to mm_line_look free memory. Call them with server->mutex held. */
 
-/* Ends a request with this error. Returns false if an upload is no longer in MM_PHASE_BODY. */
+/* Ends an upload or a waiting request with this error. Returns false if an upload is not in MM_PHASE_BODY. */
 static bool refuse(struct mm_request *request, const struct mm_error *error, struct mm_resumed *resumed) {
     struct mm_connection *peer = request->peer;
     const bool was_waiting = mm_request_state(request) == MM_RESERVING;
@@ -94,9 +94,9 @@ static bool refuse(struct mm_request *request, const struct mm_error *error, str
     return true;
 }
 
-/* Resets the connection of a slow reply. The reply's memory is free once the connection's thread notices. */
+/* Resets the connection of a slow reply. The connection's thread then frees the reply's memory. */
 static void drop_reply(struct mm_request *request, uint64_t now_ns) {
-    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* else the next call would drop it again */
+    mm_pace_begin(&request->pace, request->pace.bytes, now_ns); /* so the next call does not drop it again */
     mm_connection_drop(request->peer);
     mm_metrics_closed(MM_CLOSED_SLOW_READER);
 }
@@ -122,12 +122,12 @@ static bool moves(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
     return (state == MM_RECEIVING && mm_connection_phase(request->peer) == MM_PHASE_BODY) ||
            (state == MM_SENDING && __atomic_load_n(&request->peer->answers, __ATOMIC_ACQUIRE) != 0 &&
-            request->pace.looked_ns >= request->record.replied_ns); /* else `pace` describes the upload */
+            request->pace.looked_ns >= request->record.replied_ns); /* earlier, `pace` describes the upload */
 }
 
-/* How much memory a line's first request gains if `request` ends. Small requests may use the main part of the
- * budget too, while no request waits for it. The end of a reply also frees the stored value that it sends, if
- * the value's name is gone. */
+/* How much memory a line's first request gains if `request` ends. While no request waits for the main part of
+ * the budget, small requests can use it too. The end of a reply also frees its stored value if that has no
+ * name. */
 static size_t freed_bytes(const struct mm_request *request, int part) {
     const struct mm_reservation *memory = &request->memory;
     const struct mm_stored *value = __atomic_load_n(&request->value, __ATOMIC_ACQUIRE);
@@ -174,14 +174,14 @@ static void find_slow(struct mm_server *server, int part, struct slow_peers *slo
     }
 }
 
-/* Bytes that the first request lacks in a part of the budget. A reservation in another part does not help. */
+/* Bytes that the first request lacks in this part of the budget. Memory in another part is useless. */
 static size_t lacked_bytes(const struct mm_request *first, int part) {
     const struct mm_reservation *memory = &first->memory;
     return first->place.lacked_bytes + (memory->part == part ? 0 : memory->bytes);
 }
 
-/* Ends uploads and replies that are too slow, until the first request fits. coming_bytes counts memory of
- * ended replies that their connections' threads have not freed yet. */
+/* Ends uploads and replies that are too slow, until there is enough memory for the first request.
+ * coming_bytes counts memory of dropped replies that is not free yet. */
 static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct mm_resumed *resumed) {
     struct slow_peers slow;
     struct mm_error error;
@@ -205,7 +205,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     }
 }
 
-/* All waiting requests but the first: how much of a budget part they hold, and which of them arrived last. */
+/* What all waiting requests but the first have reserved in a part of the budget, and the latest request. */
 struct waiting {
     size_t bytes;
     struct mm_request *youngest;
@@ -226,8 +226,8 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
     return waiting;
 }
 
-/* Ends a deadlock: waiting requests hold memory that the first request needs. Rejects the waiting request
- * that arrived last. If stored matrices alone use too much memory, rejects the first request. */
+/* Ends a deadlock, in which waiting requests have reserved memory that the first request needs: rejects the
+ * waiting request that arrived last. If stored matrices use too much, rejects the first request. */
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;

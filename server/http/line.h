@@ -1,5 +1,5 @@
-/* Lines of requests that wait for memory of the budget, and how the server gets memory for the first request
- * of each line. A request reserves memory in steps:
+/* Lines: queues of requests that wait for memory of the budget. This file also frees memory for the
+ * first request of each line. A request reserves memory in steps:
  *
  *   head ──► first step ──► later steps ──► last step ──► job ──► reply
  *            all memory     doubles the     operands,
@@ -14,7 +14,8 @@
  *
  *   1. Requests that have waited for --memory-wait-ms are answered with 429.
  *   2. Uploads and replies that are too slow (pace.h) are ended, beginning with those that free most memory.
- *   3. If other waiting requests hold what the first needs, the latest of them is answered with 429.
+ *   3. If other waiting requests have reserved memory that the first request needs, the waiting request that
+ *      arrived last is answered with 429.
  *
  * server->mutex guards the lines, and struct mm_place of each request. */
 #pragma once
@@ -33,7 +34,7 @@ struct mm_line {
 };
 
 struct mm_place {
-    size_t lacked_bytes; /* memory that the next step lacks; 0: it needs another part of the budget */
+    size_t lacked_bytes; /* memory that the next step lacks; 0: it has enough, but in another part */
     int line;            /* index of the line, which is also the part of the budget */
     bool holds;
     uint64_t since_ns;

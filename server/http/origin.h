@@ -5,9 +5,9 @@
 
 #include "gpu/status.h"
 
-/* Allows only IP addresses, localhost and the names in `allowed` as `host`; otherwise fails with
- * MM_FORBIDDEN. `host` is the value of a well-formed Host header, or NULL, which is allowed. `allowed` is the
- * list of the option, or NULL. Port, letter case and a final dot do not matter. */
+/* Fails with MM_FORBIDDEN if `host` is neither an IP address nor localhost nor a name in `allowed`. `host` is
+ * the value of a well-formed Host header; NULL means no header, and is allowed. `allowed` is the value of
+ * --allowed-hosts, or NULL. Port, letter case and a final dot do not matter. */
 enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error);
 
 /* Fails with MM_FORBIDDEN if a page of `origin` must not send a request with this method. `origin` is the

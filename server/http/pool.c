@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Calls to share between threads. The waiting thread owns this struct, and the pool's mutex guards it. */
+/* The calls of one mm_pool_share, whose thread owns this struct. The pool's mutex guards the struct. */
 struct share {
     void (*one)(void *data, unsigned index);
     void *data;

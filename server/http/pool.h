@@ -6,13 +6,13 @@
 
 struct mm_pool;
 
-/* The pool uses a task from mm_pool_add until it calls run(task), on a pool thread with no lock held. */
+/* The pool uses a task until `run` begins. A pool thread calls `run` with no lock held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;
 };
 
-/* Starts up to thread_count threads. NULL if none starts or memory runs out. The caller owns the pool. */
+/* Starts up to thread_count threads. NULL if none of them starts or memory runs out. The caller owns it. */
 struct mm_pool *mm_pool_start(unsigned thread_count);
 
 /* Finishes all tasks, then ends the threads and frees the pool. NULL is allowed. */

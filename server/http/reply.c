@@ -76,7 +76,7 @@ enum mm_status mm_reply_text(struct mm_request *request, char *text, size_t leng
     return reply(request, MHD_HTTP_OK, response, length);
 }
 
-/* Avoids a copy. Uses a vector, because MHD takes constant data only in vectors. */
+/* Makes a response without a copy of the text. MHD accepts constant data only as a vector. */
 static struct MHD_Response *respond_with_kept(const void *text, size_t length) {
     const struct MHD_IoVec whole = {text, length};
     return MHD_create_response_from_iovec(&whole, 1, NULL, NULL);
@@ -139,9 +139,9 @@ static ssize_t read_nothing(void *argument, uint64_t position, char *data, size_
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* Makes the reply to HEAD, or a 304. With MHD_SIZE_UNKNOWN there is no Content-Length, and MHD 0.9.75 is told
- * to close the connection. Otherwise MHD would send a last chunk, which the client would take for the next
- * reply. */
+/* Makes the reply to HEAD, or a 304. If `bytes` is MHD_SIZE_UNKNOWN, the reply has no Content-Length, and MHD
+ * 0.9.75 must close the connection. Otherwise MHD would send a last chunk, which the client would read as the
+ * next reply. */
 static struct MHD_Response *respond_without_body(uint64_t bytes) {
     enum { BLOCK_BYTES = 1 };
     struct MHD_Response *response =
@@ -243,7 +243,7 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
-/* Writes a member of a dictionary (RFC 9651), as a string, because RFC 9651 gives numbers too few digits. */
+/* Writes a member of a dictionary (RFC 9651) as a string, because numbers in RFC 9651 have too few digits. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
                             : end + sprintf(end, "%s=\"Infinity\"", name);
@@ -271,7 +271,7 @@ static void add_verification(struct MHD_Response **response, const struct mm_ver
     add_header(response, "Matmul-Verify", value);
 }
 
-/* Adds a header like "2, 3, 5". A scalar has " ", because libmicrohttpd refuses empty values. */
+/* Adds a header like "2, 3, 5". For a scalar it is " ", because libmicrohttpd refuses empty values. */
 static void add_shape(struct MHD_Response **response, const struct mm_shape *shape) {
     char value[MM_RANK_MAX * (MM_DIGITS_MAX + 2) + 1];
     char *end = mm_put_text(value, shape->rank == 0 ? " " : "");

@@ -32,7 +32,7 @@ enum mm_status mm_reply_stored(struct mm_request *request, unsigned http, char *
 
 /* Queues a 200 or 304 (`http`) with a stored matrix, or with a part of it that has this shape. Takes
  * ownership of the body and of request->value, even on failure. The body may point into the value's memory. A
- * 304 or a reply to HEAD needs only the body's length. If the body is NULL, no length is sent. */
+ * 304 or a reply to HEAD uses only the body's length. If `body` is NULL, the reply has no length. */
 enum mm_status mm_reply_value(struct mm_request *request, unsigned http, struct mm_reply_body *body,
                               const struct mm_shape *shape, const char *type);
 

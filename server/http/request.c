@@ -254,9 +254,9 @@ void mm_request_free(struct mm_request *request) {
     free(request);
 }
 
-/* Replies to a head that was refused. If the body is short, the reply follows the body. If it is long, the
- * reply is sent at once without MHD, and the body stays unread. If the client waits for 100 Continue, or the
- * head is malformed, MHD sends the reply at once and closes the connection. */
+/* Replies to a refused head. A short body is read before the reply. A long body stays unread, and the reply
+ * is sent at once without MHD. If the client waits for 100 Continue, or the head is malformed, MHD sends the
+ * reply at once and closes the connection. */
 static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed, bool waits) {
     leave_accepted(request);
     release_failed(request);
@@ -272,7 +272,7 @@ static enum MHD_Result refuse_head(struct mm_request *request, bool well_formed,
     return mm_reply_problem(request);
 }
 
-/* Prepares for the body, once the head is accepted. Runs again after a wait for the first memory. */
+/* Prepares for the body of an accepted head. Runs again after a wait for the first memory. */
 static enum MHD_Result accept_head(struct mm_request *request, const char *version) {
     if (request->error.status == MM_OK && mm_upload_reserve_first(request) == MM_BUSY &&
         mm_request_wait_for_memory(request))
@@ -306,8 +306,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     return refuse_head(request, well_formed, expects_continue(request, version));
 }
 
-/* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. If the
- * handler fails, replies with the error. */
+/* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
     assert(status != MM_OK || handler != NULL);
@@ -365,7 +364,7 @@ void mm_request_completed(void *argument, struct MHD_Connection *connection, voi
     *slot = NULL;
     (void)mm_connection_move(peer, MM_PHASE_BODY, MM_PHASE_HANDLED); /* so the sweep cannot end it any more */
     if (mm_connection_phase(peer) == MM_PHASE_CUT) {
-        pthread_mutex_lock(&server->mutex); /* waits until the sweep has set late_bytes */
+        pthread_mutex_lock(&server->mutex); /* waits until the sweep has recorded the end */
         pthread_mutex_unlock(&server->mutex);
         if (peer->late_bytes > 0)
             request->record.out_bytes = peer->late_bytes;

@@ -55,7 +55,7 @@ struct mm_request {
     struct mm_stored *value;
 
     void *own;                /* state of the route's handlers, zeros at first */
-    struct mm_work *work;     /* points into `own`, or NULL; set before every wait but RESERVING */
+    struct mm_work *work;     /* points into `own`, or NULL; must be set in MM_QUEUED */
     struct mm_pool_task task; /* links the request into the tasks of the worker pool */
 
     /* server->mutex guards the next three members. */
@@ -83,7 +83,7 @@ const char *mm_request_list(const struct mm_request *request, enum mm_header hea
  * none. Call it on the connection's thread. */
 const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
-/* Any thread may call it. Unless server->mutex is held, a waiting request can stop waiting at any time. */
+/* Any thread may call it. Without server->mutex, the state of a waiting request can change at any time. */
 enum mm_request_state mm_request_state(const struct mm_request *request);
 
 /* Whether the connection is suspended. Call it with server->mutex held. */
@@ -93,17 +93,16 @@ bool mm_request_waits(const struct mm_request *request);
  * connection is suspended in the old or the new state. */
 void mm_request_move(struct mm_request *request, enum mm_request_state to);
 
-/* Frees a request in MM_OVER without is_worked_on. Any thread may call it, with no mutex held. */
+/* Frees a request in MM_OVER that is not is_worked_on. Any thread may call it, with no mutex held. */
 void mm_request_free(struct mm_request *request);
 
-/* First character of the body after a byte order mark and spaces, or 0. Call it on the connection's
- * thread. */
+/* The body's first character after a byte order mark and spaces, or 0. For the connection's thread. */
 char mm_request_first_character(const struct mm_request *request);
 
 /* Returns the deadline for the client's timeout asked_ms (0 if not given), which --timeout-ms limits. */
 uint64_t mm_request_deadline_ns(const struct mm_request *request, uint64_t asked_ms);
 
-/* Whether the client has chosen the deadline. Otherwise --timeout-ms has. Any thread may call it. */
+/* Whether the client's timeout set this deadline. If false, --timeout-ms set it. Any thread may call it. */
 bool mm_request_chose_deadline(const struct mm_request *request, uint64_t deadline_ns);
 
 /* Returns static advice for an error about a missed deadline. Any thread may call it. */
@@ -112,16 +111,16 @@ const char *mm_request_deadline_advice(const struct mm_request *request, uint64_
 /* Whether a refused body is too long to read and drop. Then the connection must be closed. */
 bool mm_request_is_large(const struct mm_request *request);
 
-/* Fails with MM_TOO_LARGE: the request can never get so much memory. Any thread may call it. */
+/* Fails with MM_TOO_LARGE: the request can never get `bytes` bytes. Any thread may call it. */
 enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t bytes, struct mm_error *error);
 
-/* Bytes of host memory that stored matrices use; waiting requests never get them. Any thread may call it. */
+/* Bytes of host memory of stored matrices, which no waiting request can get. Any thread may call it. */
 size_t mm_request_stored_bytes(const struct mm_request *request);
 
 /* Releases request->value, if any. Only the thread that works on the request may call it. */
 void mm_request_release_value(struct mm_request *request);
 
-/* Releases unused reserved memory. Only the thread that works on the request may call it, with no mutex. */
+/* Releases unused reserved memory. Only the thread that works on the request may call it. Hold no mutex. */
 void mm_request_trim(struct mm_request *request);
 
 /* Describes the reply to an error. The result points into both arguments. Call it on the connection's thread,

@@ -161,8 +161,8 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
-/* The format of error replies, by the beginning of the path. The first matching row counts. So a protocol
- * with another error format needs a row before the others. */
+/* Formats of error replies. The first row whose `path` begins the request's path decides. So a protocol with
+ * its own error format needs a row before the row "". */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;
@@ -187,7 +187,7 @@ static bool is_at(const struct mm_route *route, const char *path) {
            strcmp(path + length - after, end) == 0;
 }
 
-/* Returns the index of the first row with this path, so all methods of a path share a label. */
+/* Returns the index of the first row with this path, so all methods of a path have one label. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))
@@ -203,7 +203,7 @@ const char *mm_route_label(size_t index) {
     return is_first ? routes[index].path : NULL;
 }
 
-/* Whether the route has this method. HEAD is GET, and MHD leaves out the body. */
+/* Whether the route has this method. A GET route also serves HEAD, and MHD then leaves out the body. */
 static bool takes(const struct mm_route *route, const char *method) {
     return strcmp(route->method, method) == 0 ||
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);

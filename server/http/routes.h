@@ -3,7 +3,7 @@
 
 #include "server/http/request.h"
 
-/* What a request must have: an API key, and an allowed Host header. */
+/* Whether requests need an API key. They also need an allowed Host header, except for MM_ENTRY_HEALTH. */
 enum mm_entry {
     MM_ENTRY_KEY,     /* an API key; the default */
     MM_ENTRY_METRICS, /* an API key unless --open-metrics is given */
@@ -32,21 +32,22 @@ struct mm_route_state {
      * MM_ANSWERING. Called with server->mutex held, but not for an abandoned request. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
-    /* Decides by upload.mode whether to stream a body. While the mode is MM_UPLOAD_UNDECIDED, called with
-     * each new chunk on the connection's thread; earlier bytes are in the buffer. Sets request->error on
-     * failure. */
+    /* Sets upload.mode to decide whether to stream a body. While the mode is MM_UPLOAD_UNDECIDED, the
+     * connection's thread calls it with each new chunk; earlier bytes are in the buffer. Sets request->error
+     * on failure. */
     void (*decide_to_stream)(struct mm_request *request, const char *chunk, size_t bytes);
 
-    /* Processes the MM_UPLOAD_CHUNK_BYTES buffered bytes of a streamed body. `complete` processes the last
-     * bytes. Also sets request->error to the status. Called on the connection's thread. */
+    /* Processes the MM_UPLOAD_CHUNK_BYTES buffered bytes of a streamed body. `complete` processes the bytes
+     * after the last full buffer. Also sets request->error to the status. Called on the connection's
+     * thread. */
     enum mm_status (*stream)(struct mm_request *request);
 
     /* Whether the store gave the space of a streamed body to other requests. If so, sets *error. Called with
      * server->mutex held. */
     bool (*has_lost_space)(const struct mm_request *request, struct mm_error *error);
 
-    /* Releases memory of the budget and space of the store that `own` holds; NULL if there is none. Called
-     * with server->mutex held, if the request is refused while its body arrives or it waits for memory. */
+    /* Releases the memory and the store space of `own`; NULL if `own` has neither. Called with server->mutex
+     * held if the request is refused while it waits for memory or receives its body. */
     void (*drop_memory)(struct mm_request *request);
 
     /* Releases everything in `own`, which may be all zeros. Called with no lock held, after a failure and

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* HEADS_EVERY and TRIM_EVERY are numbers of sweeps. Heads and readers are checked less often, because each
- * check takes a system call and many connections are idle. */
+/* HEADS_EVERY and TRIM_EVERY are numbers of sweeps. Heads and readers are checked only every HEADS_EVERY
+ * sweeps, because each check takes a system call and many connections are idle. */
 enum {
     PERIOD_MS = 100,
     SERVE_MS = 10, /* time between attempts to give memory to waiting requests */
@@ -91,8 +91,8 @@ static bool is_slow_body(const struct mm_request *request, uint64_t now_ns, stru
     return true;
 }
 
-/* If the client has left, closes the receiving side. Otherwise MHD could miss the end of a connection that
- * came together with data. MHD still reads the data, and answers a complete request. */
+/* If the client has left, closes the receiving side. Otherwise MHD could miss the end of the connection if it
+ * came together with data. MHD still reads this data, and answers a complete request. */
 static bool end_reading_if_left(struct mm_connection *connection) {
     if (!has_left(connection->fd))
         return false;
@@ -112,7 +112,7 @@ static bool has_unread_reply(const struct tcp_info *info) {
     return info->tcpi_unacked > 0 || info->tcpi_notsent_bytes > 0;
 }
 
-/* Records an upload's pace. Time does not count while bytes are unread, because the server is slow then. */
+/* Records an upload's pace. Time with unread bytes in the socket does not count: the server is slow then. */
 static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
     const size_t bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
     if (mm_connection_has_unread(request->peer))
@@ -121,8 +121,8 @@ static void look_at_upload(struct mm_request *request, uint64_t now_ns) {
         mm_pace_look(&request->pace, bytes, mm_upload_byte_ns(request), now_ns);
 }
 
-/* Records the pace of a client that reads a reply, which may take --timeout-ms. Time does not count while the
- * client has read all sent bytes, because the server is slow then. */
+/* Records the pace of a client that reads a reply. Reading may take --timeout-ms. Time does not count while
+ * the client has read all sent bytes, because the server is slow then. */
 static void look_at_reply(struct mm_request *request, const struct tcp_info *info, uint64_t now_ns) {
     const uint64_t timeout_ns = request->server->options->timeout_ms * NS_PER_MS;
     const double byte_ns = (double)timeout_ns / (double)(request->record.out_bytes + 1);

@@ -8,11 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Bodies of this length or more get a larger receive buffer; smaller bodies would gain nothing. So an unread
- * body costs the system at most a few times the memory that it costs the server. */
+/* Bodies of this length or more get a larger receive buffer; shorter bodies would gain nothing. So the
+ * system's buffer for a body is at most a few times as large as the body. */
 enum { LARGE_BYTES = 1 << 20 };
 
-/* The first step reserves all expected memory if these limits allow that, or else SMALL_BYTES. */
+/* The first step reserves all expected memory, if that is at most FIRST_BYTES_MAX and 1/FIRST_PART of the
+ * budget. Otherwise it reserves SMALL_BYTES. */
 enum { SMALL_BYTES = 64 << 10, FIRST_BYTES_MAX = 2 << 20, FIRST_PART = 4 };
 
 static bool takes_body(const struct mm_request *request) {
@@ -116,7 +117,7 @@ static enum mm_status reserve_space(struct mm_request *request, size_t bytes) {
                                &request->error);
 }
 
-/* Makes space for a body. If memory is short, the reader drops decoded elements; it can decode them again. */
+/* Makes space for a body. If memory is short, the reader drops decoded elements, and decodes them later. */
 static enum mm_status grow(struct mm_request *request, size_t bytes) {
     if (bytes > bytes_max(request))
         return fail_limit(request, bytes, &request->error);

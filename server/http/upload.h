@@ -41,24 +41,24 @@ struct mm_upload {
     void *reading;
 };
 
-/* Check the length that the head gives. Fail with MM_LENGTH_REQUIRED or MM_TOO_LARGE in request->error. For
- * routes with MM_BODY_SIZED, mm_upload_check leaves the limit to the route's `admit`. */
+/* Check the length that the head gives. Fail with MM_LENGTH_REQUIRED or MM_TOO_LARGE in request->error.
+ * mm_upload_check_limit checks only the limit. mm_upload_check checks all but the limit of MM_BODY_SIZED. */
 enum mm_status mm_upload_check(struct mm_request *request);
 enum mm_status mm_upload_check_limit(struct mm_request *request);
 
-/* Fails with MM_LENGTH_REQUIRED if the request has neither Content-Length nor chunks. Only for routes that
- * allow requests without a length if there is no body. */
+/* Fails with MM_LENGTH_REQUIRED if the request has neither Content-Length nor chunks. Call it if a request
+ * needs a body but its route does not always require one. */
 enum mm_status mm_upload_require_length(struct mm_request *request);
 
 /* Reserves the first memory for a body. Returns MM_BUSY with needed_bytes if the request must wait. */
 enum mm_status mm_upload_reserve_first(struct mm_request *request);
 
-/* Stores a chunk of the body and sets *bytes to 0. Drops the chunk if the request was refused or takes no
- * body. If memory is short, suspends the connection and leaves *bytes unchanged. So MHD passes the chunk
- * again after the wait. */
+/* Stores a chunk of the body and sets *bytes to 0. Drops the chunk if the request was refused or its route
+ * takes no body. If memory is short, suspends the connection and leaves *bytes unchanged. So MHD passes the
+ * chunk again after the wait. */
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes);
 
-/* Whether the body has at most 64 KiB, by its length or limit. */
+/* Whether the body has at most 64 KiB. If the length is unknown, the limit decides. */
 bool mm_upload_is_small(const struct mm_request *request);
 
 /* Releases the memory of the body and of its reader. Call it on the connection's thread, or with
@@ -77,5 +77,5 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns);
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
 /* Returns the time for a byte at the constant rate that completes the body by its deadline. A chunked body
- * counts as if it ended now, but its rate is at least --receive-rate. Any thread may call it. */
+ * counts only with the bytes so far, but the rate is at least --receive-rate. Any thread may call it. */
 double mm_upload_byte_ns(const struct mm_request *request);

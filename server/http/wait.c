@@ -71,7 +71,7 @@ static void run_on_pool(struct mm_pool_task *task);
 /* Requests to resume or to free after the mutex is unlocked. */
 struct ends {
     struct mm_resumed resumed;
-    struct mm_resumed freed; /* shares the link `resumed` with the first list */
+    struct mm_resumed freed; /* both lists link requests by mm_request.resumed */
 };
 
 /* Ends the work on a request, after the worker pool or the queue has finished. A waiting request continues,
@@ -113,7 +113,7 @@ static void add_to_pool(struct mm_request *request, enum mm_request_state state)
 
 /* Returns the next state of a request whose work has succeeded. If the route wants a job, submits the job and
  * returns MM_QUEUED. If the queue refuses the first job, returns MM_ANSWERING and sets *error. If the queue
- * refuses a later job, the route decides. Call it with server->mutex held. */
+ * refuses a later job, the route's `next` decides. Call it with server->mutex held. */
 static enum mm_request_state do_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
@@ -224,8 +224,8 @@ void mm_request_encode_on_pool(struct mm_request *request) {
     leave_to_pool(request, MM_ENCODING);
 }
 
-/* Keeps the mutex locked during the whole submission. So mm_request_abandon finds the work in the queue.
- * work_done finds the request waiting, even if it runs before submit returns. */
+/* Keeps the mutex locked during the whole submission. So mm_request_abandon always finds the work in the
+ * queue. work_done always finds the request waiting, even if it begins before `submit` returns. */
 void mm_request_submit(struct mm_request *request) {
     struct mm_error error;
     suspend(request);

@@ -31,7 +31,7 @@ void mm_log_start(void);
 void mm_log_stop(void);
 
 /* Adds a line, with its newline, to the buffer. If the buffer is full, the line is lost. one_of_many means
- * that the line is about one request; it is lost a little earlier than lines about the service. The call does
+ * that the line is about one request. The last 64 KiB of the buffer are only for other lines. The call does
  * not block while the writer's thread runs. Any thread may call it. */
 void mm_log_put(const char *line, size_t bytes, bool one_of_many);
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* KEPT_BYTES is 25 MB of lines per second for REST_MS, rounded to a multiple of every page size. */
+/* KEPT_BYTES is enough for REST_MS at 25 MB of lines per second. It is a multiple of every page size. */
 enum {
     HALF_BYTES = 4 << 20,
     KEPT_BYTES = 256 << 10,
@@ -74,7 +74,7 @@ static bool write_all(const char *text, size_t bytes) {
     return true;
 }
 
-/* Returns memory to the system that a half of the buffer needed only for a burst of lines. */
+/* After a burst of lines, returns the memory above KEPT_BYTES of a half to the system. */
 static void release_pages(unsigned which, size_t bytes) {
     static bool is_grown[2];
     if (is_grown[which] && bytes <= KEPT_BYTES)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* COPIES is enough for the HTTP threads and a few workers. If more threads share a copy, no count is lost. */
+/* COPIES is enough for the HTTP threads and a few workers. Threads can share a copy without losing counts. */
 enum {
     COPIES = 24,
     CACHE_LINE_BYTES = 64,
@@ -104,7 +104,7 @@ void mm_metrics_end(const struct mm_record *record) {
         add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
-    /* Count only answered products: they have all stages, so mean stages add up to the mean duration. */
+    /* Count only answered products. They have all stages, so the mean stages add up to the mean duration. */
     if (record->work != NULL && record->code == 200)
         for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
             observe(&counts->stages[stage], record->stage_ns[stage]);

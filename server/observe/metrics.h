@@ -60,7 +60,6 @@ struct mm_counts {
 /* Counts a request whose head has arrived. */
 void mm_metrics_begin(void);
 
-/* Counts a request that has ended. */
 void mm_metrics_end(const struct mm_record *record);
 
 /* Counts a client that was disconnected because it read a reply too slowly after the request had ended. */
@@ -80,7 +79,6 @@ void mm_metrics_reload_failed(enum mm_reload what);
  * that counts as ended always counts as begun. */
 void mm_metrics_sum(struct mm_counts *counts);
 
-/* Returns how many requests have begun and not ended. */
 uint64_t mm_counts_in_flight(const struct mm_counts *counts);
 
 /* Returns the index of a variant in `kernels` and `flops`. `row` is its index in the backend's table. */

@@ -43,8 +43,8 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
     record->replied_ns = mm_clock_ns();
 }
 
-/* Finds the stage in which the request was cancelled, unless it is recorded already. If the process ends
- * while a body arrives, the record says that the client left. */
+/* Finds the stage in which the request was cancelled, unless the stage is recorded already. If the process
+ * ends while a body arrives, the record says that the client left. */
 static void find_cancelled(struct mm_request *request, bool sent) {
     struct mm_record *record = &request->record;
     const struct mm_work *work = record->work;

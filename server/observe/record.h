@@ -31,23 +31,23 @@ struct mm_record {
     enum mm_status problem;                /* the error in the reply, or MM_OK */
     enum mm_store_op store_op;
     uint64_t in_bytes;
-    uint64_t out_bytes;   /* bytes of the reply's body */
+    uint64_t out_bytes;
     uint64_t replied_ns;  /* when the reply was passed to MHD; 0: never */
     uint64_t duration_ns; /* time from the first callback until the response or the connection ended */
     uint64_t stage_ns[MM_STAGE_COUNT];
     bool has_shape;
     bool has_depth; /* `k` applies to this operation */
     size_t m, k, n;
-    size_t products;                     /* how many of this shape, in a stack */
+    size_t products;                     /* products of this shape in a stack */
     const char *a, *b;                   /* where the operands come from (mm_source_word); NULL: no operand */
-    char epilogue[MM_EPILOGUE_TEXT_MAX]; /* its terms; "" if there are none */
-    struct mm_work *work;                /* over; NULL: no work, or a benchmark that has figures */
+    char epilogue[MM_EPILOGUE_TEXT_MAX]; /* terms of the epilogue, or "" */
+    struct mm_work *work;                /* ended work; NULL: none, or a benchmark with figures */
     bool left;                           /* the client did not wait for the reply */
     bool cancelled;                      /* because of `left`, the deadline or the end of the process */
     unsigned cancelled_in;               /* stage */
 };
 
-/* Begins the record once the head is read. Call it on the connection's thread. */
+/* Begins the record when the head has been read. Call it on the connection's thread. */
 void mm_record_begin(struct mm_request *request, const char *method);
 
 /* Records that the request was cancelled in this stage. Call it on the connection's thread, or on another

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* An unfinished log line. Its length is limited: texts have limits, and a byte takes at most 5 characters. */
+/* An unfinished log line. Its length is limited: texts are short, and a byte becomes at most 5 characters. */
 struct line {
     char *end;
     bool json;
@@ -63,7 +63,6 @@ static void put_count(struct line *line, const char *name, uint64_t count) {
     line->end = mm_put_digits(line->end, count);
 }
 
-/* Writes milliseconds with three decimals, as NAME_ms. */
 static void put_ms(struct line *line, const char *name, uint64_t ns) {
     const uint64_t us = (ns + 500) / 1000;
     begin_name(line, name);

@@ -76,7 +76,6 @@ static void put_number(const struct scrape *scrape, const struct label *labels, 
     fprintf(scrape->out, strtod(text, NULL) == number ? "%.15g\n" : "%.17g\n", number);
 }
 
-/* Writes durations in seconds, with cumulative buckets. */
 static void put_histogram(const struct scrape *scrape, const struct label *labels,
                           const struct mm_histogram *histogram) {
     uint64_t count = 0;
@@ -121,7 +120,7 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes each variant's kernel times, or operations if `flops`. Leaves out backends without open devices. */
+/* Writes each variant's kernel times, or operations if `flops`. Skips backends without open devices. */
 static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
@@ -166,7 +165,6 @@ static void write_certificate_expiry(const struct scrape *scrape) {
 
 enum { DEVICE_LABEL_MAX = 32 };
 
-/* Writes a device's label, such as cuda:0. */
 static const char *device_label(const struct mm_device *device, char text[DEVICE_LABEL_MAX]) {
     snprintf(text, DEVICE_LABEL_MAX, "%s:%u", device->backend->name, device->index);
     return text;
