@@ -17,8 +17,8 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
-/* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. Kernels with
- * wgmma cannot call functions, so with CALLS false no activation is beyond relu. */
+/* Gives the functions of epilogues (gpu/product/epilogue.h) one name for all types of sums. Kernels with
+ * wgmma cannot call functions, so they set CALLS to false. Then the activation must be none or relu. */
 #define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
@@ -39,8 +39,9 @@ MM_CUDA_EPILOGUE(float, MM_CUDA_ACTIVATED(float))
 MM_CUDA_EPILOGUE(double, MM_CUDA_ACTIVATED(double))
 MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 
-/* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return where element i is. Loads
- * all terms first, because each load takes hundreds of cycles. */
+/* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return the row and the column of
+ * element i. Loads the addends and biases of all elements first, because each load takes hundreds of
+ * cycles. */
 template <bool CALLS = true, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
                                                COL col) {
@@ -61,14 +62,15 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
         sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
 }
 
-/* Applies the epilogue in place to ROWS×COLS elements of C from (row, col) on. The warp's threads have stored
- * their sums, which have C's type. Each lane has AT_ONCE elements in flight. A loop over memory is faster
- * than unrolled code over registers, which a block runs once and must fetch. */
+/* Applies the epilogue in place to ROWS×COLS elements of C, beginning at (row, col). The whole warp calls
+ * this after its threads have stored the sums of these elements in C, in the type of the sums. Each thread
+ * loads AT_ONCE elements at a time. The sums come from memory because a loop over memory is short. Unrolled
+ * code over registers is slower, because a block runs it only once and must fetch all instructions. */
 template <unsigned ROWS, unsigned COLS, unsigned AT_ONCE, bool CALLS, typename SUM>
 __device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &product, size_t row,
                                                       size_t col) {
     constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
-    constexpr unsigned APART = 32 / WIDTH; /* rows between two elements of a lane */
+    constexpr unsigned APART = 32 / WIDTH; /* distance of a thread's elements, in rows */
     static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
     const unsigned lane = threadIdx.x % 32;
     SUM *const c = static_cast<SUM *>(product.c.data);
@@ -91,9 +93,11 @@ __device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &p
     }
 }
 
-/* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and
- * `sum_type` the type of sums. `value` converts an element to sum_type without loss. `store` applies the
- * epilogue to a sum, rounds it to C's type, which is known only at run time, and stores it at (row, col). */
+/* An element type of A and B, as a template parameter of kernels:
+ * `type` is the C type of elements, and `sum_type` the type of sums.
+ * `value` converts an element to sum_type without loss.
+ * `store` applies the epilogue to a sum, rounds the sum to C's type, and stores it at (row, col). C's type is
+ * known only at run time. */
 template <enum mm_dtype DTYPE> struct mm_cuda_element;
 
 #define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
@@ -111,7 +115,8 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* float32 operands with a float32 C. This frequent case has its own kernels, which do not check C's type. */
+/* float32 operands with a float32 C. This case is frequent, so it has its own kernels without checks of C's
+ * type. */
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
                                                  float sum) {
@@ -137,8 +142,8 @@ __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &prod
 }
 
 /* Applies the epilogue to four sums, and stores them in a row of C, at columns col, col + step and so on.
- * `to` is the place of the first. Drops sums outside C. Not inlined, because a thread may have dozens of
- * sums. */
+ * `to` is the address of the element at column `col`. Drops sums outside C. Not inlined, because the code is
+ * long and a thread may store dozens of sums. */
 __device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms, float *to, size_t row,
                                                           unsigned col, unsigned step, size_t n,
                                                           float4 four) {

@@ -56,7 +56,7 @@
 /* Elements of k in a step. After each step the kernel adds the tensor cores' sum to a sum in registers. */
 enum { MM_FP32_STEP = 64 };
 
-/* The unit of a line's loss. The loss is the sum of |y - high - low| over the line's scaled elements y. */
+/* The unit of a line's loss, which is the sum of mm_fp32_lost over the line's elements. */
 #define MM_FP32_LOST_UNIT 0x1p-40f
 
 /* The smallest and largest exponents of normal floats. */
@@ -216,9 +216,10 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies `lost` and `largest` by a factor. */
+/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies the members `lost` and `largest` of a
+ * row by mm_fp32_threshold. */
 struct mm_fp32_line {
-    float lost;    /* sum of what splitting the elements loses */
+    float lost;    /* sum of the losses of the faint elements */
     float largest; /* largest magnitude of the elements */
     int exponent;  /* exponent of the scale */
 } __attribute__((aligned(16)));
