@@ -187,8 +187,8 @@ static enum mm_status map_result(encode *function, const struct mm_matrix *matri
                       matrix, count, MM_CONSUMER_ROWS, map, error);
 }
 
-/* Whether TMA can store C. TMA writes 16 bytes at a time, also past the end of a row, so threads store a C
- * whose rows are not a multiple of 16 bytes. */
+/* Whether TMA can store C. TMA writes 16 bytes at a time, even past the end of a row. So threads must store C
+ * if the size of its rows is not a multiple of 16 bytes. */
 static bool can_map_c(const struct type *type, const struct mm_product *product) {
     return !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
            product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
@@ -217,8 +217,8 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
                                 &operand->matrix, lane, error);
 }
 
-/* Copies the operand if TMA or wgmma cannot read it. The copy goes to memory that is kept with a stored
- * operand, or else to the workspace. */
+/* Copies the operand if TMA or wgmma cannot read it. If the operand is stored, the copy goes to memory that
+ * is kept with the operand. Otherwise it goes to the workspace. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
     /* Bit 63 distinguishes this key from keys of fp32_tensor. The rows distinguish a stack from one of its
@@ -343,9 +343,10 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. The kernels of float64 apply it to sums that they
- * have stored, so C has their type. The kernels of wgmma have no code for activations beyond relu, load the
- * addend by TMA, and load the bias in pairs of elements. */
+/* Whether the kernels can apply the product's epilogue themselves.
+ * float64: C must be float64, because the kernels apply the epilogue to sums that they have stored in C.
+ * wgmma: the activation must be none or relu, because the kernels have no code for others. TMA must be able
+ * to load the addend. The bias must be aligned, because threads load two of its elements at once. */
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
