@@ -197,7 +197,7 @@ static bool has(const struct mm_call *call, enum mm_operand_index index) {
     return !mm_operand_is_absent(&call->operands.of[index]);
 }
 
-/* Sets a factor of the epilogue, which is `number` unless the client gave it. */
+/* Sets alpha or beta of the epilogue. If the client gave no factor, the factor is `number`. */
 static enum mm_status set_factor(const struct mm_call *call, const struct mm_factor *factor, int number,
                                  union mm_scale *scale, struct mm_error *error) {
     const enum mm_dtype sum = mm_dtype_sum(call->operands.dtype);

@@ -1,7 +1,6 @@
-/* A call is a request for a product or a transposition. Names of backends and variants are not looked up
- * here.
+/* A call is a request for a product or a transposition. No function here looks up a backend or a variant.
  *
- * The order of use: mm_call_init, then parameters and body (mm_parameter_set_text, a codec), mm_call_product,
+ * Use the functions in this order: mm_call_init, mm_parameter_set_text, the codec, mm_call_product,
  * mm_call_epilogue, mm_shape_conform, mm_call_check_memory, mm_call_apply_layout. The codec calls
  * mm_call_resolve and mm_call_sizes.
  *
@@ -21,7 +20,7 @@ struct mm_call {
     char backend[MM_PARAMETER_NAME_MAX + 1];
     char result_dtype_name[MM_PARAMETER_NAME_MAX + 1];
     uint64_t timeout_ms;
-    uint64_t tile; /* at most 2³²−1; 0 if the variant's default applies */
+    uint64_t tile; /* at most 2³²−1; 0 means the variant's default */
     bool allow_vendor, allow_tf32, verify;
     struct mm_selection selection;   /* which part of the result the client wants */
     char out[MM_STORE_NAME_MAX + 1]; /* name under which the result is stored; "" if it is not stored */
@@ -43,40 +42,40 @@ void mm_call_init(struct mm_call *call, enum mm_op op);
 void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind);
 
 /* Sets the element types of the operands and the result by the names in the call. `operands` must be the
- * first member of a struct mm_call. Fails with MM_BAD_REQUEST if stored operands differ in type from each
- * other or from dtype. Fails with MM_UNSUPPORTED if a type is unknown, or a stored c or bias has another type
- * than the result. On failure both types are float32. */
+ * first member of a struct mm_call. Fails with MM_BAD_REQUEST if a stored operand's type differs from dtype
+ * or from another stored operand's type. Fails with MM_UNSUPPORTED if a type is unknown, or if a stored c or
+ * bias lacks the result's type. On failure both types become float32. */
 enum mm_status mm_call_resolve(struct mm_operands *operands, struct mm_error *error);
 
-/* Checks the sizes of the operands and the result; call mm_operands_view first. `operands` must be the first
- * member of a struct mm_call. bytes[i] becomes the size of inline operand i, and 0 for other operands. Fails
- * with MM_TOO_LARGE; `bytes` is then undefined.
+/* Checks the sizes of the operands and the result. Call mm_operands_view first. `operands` must be the first
+ * member of a struct mm_call. bytes[i] becomes the size of operand i if the operand is inline, otherwise 0.
+ * Fails with MM_TOO_LARGE; `bytes` is then undefined.
  *
- * The result's bytes are checked only if all matrices are in host memory on every backend. Otherwise
- * mm_call_check_memory must check them later. */
+ * If a matrix may be outside of host memory on some backend, the function does not check the result's bytes.
+ * mm_call_check_memory must then check these bytes later. */
 enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm_limits *limits,
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 
-/* Checks that the result (c_bytes) and inline operands fit in host memory. If the backend computes there
- * (is_host), operands generated or copied from a device count too. Fails with MM_TOO_LARGE. */
+/* Checks that the result (c_bytes) and the inline operands together fit in host memory. On a host backend
+ * (is_host), generated operands and operands in device memory count too. Fails with MM_TOO_LARGE. */
 enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
                                     const struct mm_limits *limits, struct mm_error *error);
 
-/* Returns the product or transposition of the operands' views. The call still owns the data. m, n, k, the
- * stack and c are 0 until mm_shape_conform sets them, except c's element type. */
+/* Returns the product or transposition of the operands' views. The call still owns the data. Sets c's element
+ * type. mm_shape_conform later sets m, n, k, the stack and the rest of c, which are 0 until then. */
 struct mm_product mm_call_product(const struct mm_call *call);
 
-/* Sets a product's epilogue. Fails with MM_BAD_REQUEST if alpha or beta is no number of the type of the sums,
- * or beta is not 0 but there is no c. Fails with MM_UNSUPPORTED if the result's type or `verify` excludes the
- * activation. */
+/* Sets a product's epilogue. Fails with MM_BAD_REQUEST if the type of the sums cannot represent alpha or
+ * beta. Fails with MM_BAD_REQUEST, too, if there is no c and beta is not 0. Fails with MM_UNSUPPORTED if the
+ * result's type or `verify` excludes the activation. */
 enum mm_status mm_call_epilogue(const struct mm_call *call, struct mm_product *product,
                                 struct mm_error *error);
 
 enum { MM_EPILOGUE_TEXT_MAX = 32 };
 
-/* Writes the terms that the request gives, such as "alpha,beta,bias,relu"; "" if there are none. */
+/* Writes the names of the epilogue's terms, such as "alpha,beta,bias,relu". Without terms, writes "". */
 void mm_call_epilogue_text(const struct mm_call *call, char text[MM_EPILOGUE_TEXT_MAX]);
 
-/* Adapts a product to column_major operands, after mm_shape_conform. The memory of such an operand contains
- * its transpose, so the function swaps the view's dimensions and inverts its transpose flag. */
+/* Adapts a product to column_major operands. Call this after mm_shape_conform. A column_major operand lies in
+ * memory as its transpose, so the function swaps the view's dimensions and inverts the transpose flag. */
 void mm_call_apply_layout(const struct mm_call *call, struct mm_product *product);

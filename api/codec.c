@@ -10,7 +10,7 @@ static const struct mm_codec *const codecs[] = {&mm_json_codec, &mm_raw_codec, &
 
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
-/* Collects each codec's Content-Type of replies (if `replies`) or of requests. An entry may be NULL. */
+/* Collects each codec's Content-Type: of replies if `replies`, otherwise of requests. Entries may be NULL. */
 static void collect_types(bool replies, const char *types[CODEC_COUNT]) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         types[index] = replies ? codecs[index]->reply_type : codecs[index]->media_type;
@@ -46,7 +46,6 @@ static const struct mm_codec *find_untyped(enum mm_op op, bool has_dimensions, c
     return NULL;
 }
 
-/* Returns the codec whose files have this Content-Type, or NULL. */
 static const struct mm_codec *find_file(const char *content_type) {
     for (size_t index = 0; index < CODEC_COUNT; index++)
         if (codecs[index]->file_extension != NULL && mm_media_is(content_type, codecs[index]->reply_type))

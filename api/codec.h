@@ -1,9 +1,9 @@
 /* Codecs: one for each wire format. A codec turns a body into matrix views, and a result into a body. Codecs
  * know no sockets and no devices.
  *
- * The connection's thread calls a codec. If a body or a result is large, a thread of the worker pool calls
- * `decode`, `encode` and both `finish` functions instead. The connection then waits. If a request ends while
- * it waits for memory, or its client disconnects, the thread that ends the request calls `cancel`. */
+ * The connection's thread calls a codec for small bodies and results. For large ones, a thread of the worker
+ * pool calls `decode`, `encode` and `finish`, while the connection waits. If the client disconnects, or if a
+ * request ends while it waits for memory, the thread that ends the request calls `cancel`. */
 #pragma once
 
 #include "api/operand.h"
@@ -19,20 +19,20 @@ struct mm_body {
     const char *content_type; /* the whole Content-Type header; NULL if it is absent */
 };
 
-/* Threads that share long work. `run` calls one(data, index) in parallel, once for each index below count,
- * and returns when all calls have returned. The calling thread takes part in the work. */
+/* Threads that divide long work. `run` calls one(data, index) for each index below count, and makes these
+ * calls in parallel. It returns when all calls have returned. The calling thread takes part in the work. */
 struct mm_helpers {
     void (*run)(struct mm_helpers *helpers, unsigned count, void (*one)(void *data, unsigned index),
                 void *data);
 };
 
-/* The content of a reply: a matrix, or figures such as its sum, and how the product was computed. For a
- * stored matrix, `outcome` is NULL, and `device` and `operand_dtype` are not used. */
+/* The content of a reply: a matrix or figures such as its sum, and facts about the computation. For a stored
+ * matrix, `outcome` is NULL, and `device` and `operand_dtype` are not used. */
 struct mm_answer {
     const struct mm_outcome *outcome;
     const struct mm_device *device;
     enum mm_dtype operand_dtype;
-    struct mm_matrix matrix; /* the elements, dense; if has_matrix is false, only its dtype is set */
+    struct mm_matrix matrix; /* dense; if has_matrix is false, only its member dtype is set */
     const struct mm_shape *shape;
     bool has_matrix;                      /* the reply includes the elements; false only in JSON */
     uint64_t figures;                     /* bits of enum mm_figure; 0 except in JSON */
@@ -45,8 +45,8 @@ struct mm_answer {
 
 enum { MM_REPLY_HEAD_MAX = 256 };
 
-/* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. A format can put a header
- * into `head`, so the elements need not be copied. The struct's owner frees the buffer. */
+/* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. Because a format can put its
+ * header into `head`, the elements need not be copied. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;
@@ -57,31 +57,31 @@ struct mm_reply_body {
 /* Functions that read a body while it arrives. The body is in the caller's memory, aligned to 64 bytes. */
 struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
-     * first member of the endpoint's struct, which has the query's parameters. The reader copies that whole
-     * struct. The caller keeps limits and memory until finish or cancel. Returns the state for the other
-     * functions. Returns NULL if memory runs out; mm_codec_decode can then read the complete body. */
+     * first member of the endpoint's struct, where the query's parameters are. The reader copies the
+     * endpoint's whole struct. The caller keeps `limits` and `memory` until it calls `finish` or `cancel`.
+     * Returns the state for the other functions. Returns NULL if memory runs out; mm_codec_decode can then
+     * read the complete body. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
     /* Reads on, after the body has grown to body_bytes. The caller may have moved the body. The reader may
-     * move elements within the body. Returns the body's new length, where the next chunk goes. */
+     * move elements within the body. Returns the body's new length; the caller puts the next chunk there. */
     size_t (*feed)(void *reading, void *body, size_t body_bytes);
 
     /* Frees the memory of decoded elements for other requests, so `finish` will read the body again. The
      * member is NULL if the reader keeps no such memory. */
     void (*yield)(void *reading);
 
-    /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the whole
+    /* Whether `finish` is quick enough for the connection's thread. Call this after `feed` has read the
      * body. */
     bool (*is_quick)(const void *reading);
 
-    /* Ends the reading, and fills the endpoint's struct, which is untouched on failure. body->bytes is the
-     * last value that `feed` returned, or the body's length if `feed` was never called. Frees the state,
-     * except after MM_BUSY: the caller must then call finish again, or cancel. */
+    /* Ends the reading, and fills the endpoint's struct. On failure the endpoint's struct is unchanged.
+     * body->bytes is the last value that `feed` returned, or the body's length if `feed` was never called.
+     * Frees the state, except after MM_BUSY: the caller must then call `finish` again, or `cancel`. */
     enum mm_status (*finish)(void *reading, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error);
 
-    /* Frees the state and its memory. */
     void (*cancel)(void *reading);
 };
 
@@ -89,7 +89,7 @@ struct mm_body_reader {
 extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
 
 /* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. If media_type
- * is NULL, the codec reads only uploads of matrices to store, whose Content-Type is reply_type. */
+ * is NULL, the codec reads only uploads of matrices to store, and their Content-Type is reply_type. */
 struct mm_codec {
     const char *media_type;     /* Content-Type of requests, lower case; NULL if there are none */
     const char *reply_type;     /* Content-Type of replies; NULL if there are none */
@@ -99,11 +99,10 @@ struct mm_codec {
     /* For each operation, a valid request for error messages: a JSON body, a query, or curl's arguments. */
     const char *example[MM_OP_COUNT];
 
-    /* A body without a Content-Type has this format if it begins with this character; 0 if none. */
+    /* A body without a Content-Type has this format if its first character is `first`. 0 if none. */
     char first;
 
-    /* For each operation, the dimensions that the query must give, in words. NULL if the format itself has
-     * shapes. */
+    /* The dimensions that the query must give for each operation, in words. NULL if the body shows them. */
     const char *dimensions[MM_OP_COUNT];
 
     /* Checks the Content-Type's parameters. Fails with MM_BAD_REQUEST. NULL if the codec ignores them. */
@@ -124,11 +123,11 @@ struct mm_codec {
     /* The highest rank of a result that a reply can hold. */
     unsigned reply_rank_max;
 
-    /* Sets *bytes to the largest size of a reply's body for this shape and type. False if it exceeds
-     * SIZE_MAX. The member is NULL if the body is the result's own buffer. */
+    /* Sets *bytes to the largest size of a reply's body for this shape and type. Returns false if that size
+     * exceeds SIZE_MAX. The member is NULL if the body is the result's own buffer. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
-    /* The most bytes of a reply's body without elements; 0 if the format has no such reply. */
+    /* The largest size of a reply's body without elements; 0 if the format has no such reply. */
     size_t facts_bytes_max;
 
     /* Writes the reply into *body, whose buffer has as many bytes as reply_bytes_max computed. If
@@ -144,32 +143,32 @@ struct mm_codec {
 
 extern const struct mm_codec mm_json_codec, mm_raw_codec, mm_npy_codec, mm_form_codec, mm_csv_codec;
 
-/* Chooses the codec by a request's Content-Type (NULL if absent). A type that clients send by default
+/* Chooses the codec by a request's Content-Type, which is NULL if absent. A type that clients send by default
  * (mm_media_untyped) counts as absent. Without a type, the body is raw if the query has all dimensions
- * (has_dimensions). Otherwise `first` decides: the body's first character that is not a space, or 0 if the
- * body is empty. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and returns
- * MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
+ * (has_dimensions). Otherwise the body's first character decides. `first` is this character without leading
+ * spaces, or 0 if the body is empty. If the character is needed but has not arrived (body_seen is false),
+ * sets *codec to NULL and returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_request(const char *content_type, enum mm_op op, bool has_dimensions,
                                     bool body_seen, char first, const struct mm_codec **codec,
                                     struct mm_error *error);
 
 /* Chooses the codec for a matrix to store. content_type may be NULL, or the type of a .npy or CSV file.
  * Without a type, the body is raw if the query has dimensions (has_dimensions). Otherwise the body's first
- * character (`first`) can show the format: .npy if the type is absent, octet-stream or unknown, and JSON only
- * if the type is absent. If `first` is needed but not yet known (body_seen is false), sets *codec to NULL and
- * returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
+ * character (`first`) may show the format. It can show .npy if the type is absent, octet-stream or unknown.
+ * It can show JSON only if the type is absent. If the character is needed but has not arrived (body_seen is
+ * false), sets *codec to NULL and returns MM_OK. Fails with MM_UNSUPPORTED_MEDIA_TYPE. */
 enum mm_status mm_codec_for_stored(const char *content_type, bool has_dimensions, bool body_seen, char first,
                                    const struct mm_codec **codec, struct mm_error *error);
 
-/* Chooses the reply's codec by Accept (NULL if absent). `natural` is the preferred codec, usually the
- * request's, or NULL. Fails with MM_NOT_ACCEPTABLE. */
+/* Chooses the reply's codec by Accept (NULL if absent). `natural` is the preferred codec, or NULL. It is
+ * usually the request's codec. Fails with MM_NOT_ACCEPTABLE. */
 enum mm_status mm_codec_for_reply(const char *accept, const struct mm_codec *natural,
                                   const struct mm_codec **codec, struct mm_error *error);
 
 /* Returns the codec for a reply without elements: JSON, or NULL if Accept excludes JSON. */
 const struct mm_codec *mm_codec_for_facts(const char *accept);
 
-/* Returns MM_BAD_REQUEST: the client asks for figures, which only JSON can hold, but Accept excludes JSON. */
+/* Fails with MM_BAD_REQUEST, because only JSON can hold the figures, but Accept excludes JSON. */
 enum mm_status mm_codec_fail_figures(struct mm_error *error);
 
 /* Fails with MM_NOT_ACCEPTABLE if the codec's replies cannot hold a result of this shape. */
@@ -177,9 +176,9 @@ enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct m
                                     struct mm_error *error);
 
 /* Decodes a complete body, after the codec's plan has accepted the query and the body's length. The operands'
- * views point into the body or into into->storage, which is empty on failure. Fails with MM_BAD_REQUEST (with
- * line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, MM_BUSY or
- * MM_INTERNAL. */
+ * views point into the body or into into->storage. On failure into->storage is empty. Fails with
+ * MM_BAD_REQUEST (with line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED,
+ * MM_NO_SUCH_MATRIX, MM_BUSY or MM_INTERNAL. */
 enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
                                const struct mm_body *body, const struct mm_limits *limits,
                                struct mm_reservation *memory, struct mm_error *error);

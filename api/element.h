@@ -8,12 +8,13 @@ struct mm_element {
     const char *npy; /* NumPy's name of the type, such as "<f4" */
     mm_number_reader *read;
 
-    /* Stores a NaN or an infinity; false if the type lacks this value. NULL if the type has none. */
+    /* Stores a NaN or an infinity. False if the type lacks that value. NULL if the type lacks NaN and
+     * infinities. */
     bool (*put_special)(float value, void *element);
 
-    /* Writes `count` elements as JSON with commas between them, and returns the end. An element takes at most
-     * text_max bytes. The writer may also overwrite the bytes after the text, up to MM_FLOAT_TEXT_BUFFER
-     * bytes from the beginning of the last element. */
+    /* Writes `count` elements as JSON with commas between them, and returns the end. Each element takes at
+     * most text_max bytes. The writer may also overwrite bytes after the text: up to MM_FLOAT_TEXT_BUFFER
+     * bytes, counted from the beginning of the last element. */
     char *(*write)(const void *elements, size_t count, char *end);
     size_t text_max;
 

@@ -1,4 +1,4 @@
-/* Reads media types and Accept. A malformed part of a header does not spoil the other parts. */
+/* Reads media types and Accept. Skips a malformed part of a header, and reads the other parts. */
 #include "api/media.h"
 
 #include "api/slice.h"
@@ -23,8 +23,9 @@ bool mm_media_is(const char *content_type, const char *type) {
     return mm_slice_is_any_case(mm_slice_trim(content_type, content_type + strcspn(content_type, ";")), type);
 }
 
-/* Returns how exactly a media range names the type: 0 not at all, 1 as any type, 2 by its main type, 3 in
- * full. Sets *valid to true unless the range is malformed, such as "json". */
+/* Returns how exactly a media range names the type: 0 if it does not match, 1 if it names any type, 2 if it
+ * names only the main type, 3 if it names the whole type. If the range is well-formed, sets *valid to true. A
+ * range such as "json" is malformed. */
 static int range_fit(struct mm_slice range, const char *type, bool *valid) {
     const char *slash = memchr(range.start, '/', range.length);
     if (slash == NULL || slash == range.start || slash + 1 == range.start + range.length)
@@ -67,7 +68,7 @@ static int read_weight(struct mm_slice text) {
     return weight <= 1000 ? weight : 0;
 }
 
-/* Returns the weight of a range. Sets *others to whether other parameters come before q. */
+/* Returns the weight of a range. *others becomes true if the range has other parameters before q. */
 static int read_parameters(const char *text, const char *end, bool *others) {
     *others = false;
     while (text < end) {
@@ -82,8 +83,8 @@ static int read_parameters(const char *text, const char *end, bool *others) {
     return 1000;
 }
 
-/* Parameters of a range, such as charset, are not compared, because the server's types have none. A range
- * with parameters only counts as more specific than a range without. */
+/* Parameters of a range, such as charset, are not compared, because the server's types have none. But if two
+ * ranges name the whole type, the range that has parameters counts as more specific. */
 int mm_media_weight(const char *accept, const char *type) {
     if (accept == NULL)
         return 1000;

@@ -27,8 +27,8 @@ enum mm_status mm_media_find(const char *content_type, const char *const *types,
  * skipped, and a malformed q means 0. */
 int mm_media_weight(const char *accept, const char *type);
 
-/* Finds the index of the type with the highest weight by Accept. Among equal weights, `natural` (or NULL) is
- * preferred, then the first type. Skips NULL entries. Fails with MM_NOT_ACCEPTABLE if all weights are 0; the
- * error lists the types. */
+/* Finds the index of the type with the highest weight by Accept. If several types have this weight, prefers
+ * `natural`, then the first type. `natural` may be NULL. Skips NULL entries. Fails with MM_NOT_ACCEPTABLE if
+ * all weights are 0; the error lists the types. */
 enum mm_status mm_media_choose(const char *accept, const char *const *types, size_t count,
                                const char *natural, size_t *chosen, struct mm_error *error);

@@ -65,8 +65,8 @@ static struct mm_stored *find_reference(const struct mm_references *references, 
     return NULL;
 }
 
-/* Adds a reference to a stored matrix. All places can be taken if the operand had another source before.
- * *stored is then NULL, and mm_parameter_set rejects the second source. */
+/* Adds a reference to a stored matrix. If the operand had another source before, all places may be taken.
+ * *stored is then NULL, because mm_parameter_set will reject the second source. */
 static enum mm_status acquire_stored(struct mm_references *references, const char *written,
                                      const char *matrix, struct mm_stored **stored, struct mm_error *error) {
     if (references == NULL || references->store == NULL)

@@ -29,8 +29,8 @@ bool mm_operands_name_shapes(const struct mm_operands *operands) {
            (named & shapes) == shapes;
 }
 
-/* Returns the name of the first set parameter of this kind, or NULL. With MM_KIND_DIMENSION, also finds
- * leading dimensions. Skips c_shape, which may be given beside m, k and n. */
+/* Returns the name of the first parameter of this kind that has a value, or NULL. Leading dimensions are of
+ * kind MM_KIND_DIMENSION too. Skips c_shape, because a client may give it together with m, k and n. */
 static const char *find_set(const struct mm_operands *operands, enum mm_kind kind) {
     const struct mm_parameters *parameters = &operands->parameters;
     const uint64_t own = mm_parameter_bit(parameters, &operands->of[MM_OPERAND_ADDEND].shape);
@@ -110,7 +110,7 @@ static enum mm_status derive_dimension(struct mm_operands *operands, const struc
                          (size_t)*value, operand->role.name, length, name, operand->role.name);
 }
 
-/* Sets the two dimensions of an operand. A vector has 1 as the other dimension. */
+/* Sets the two dimensions that belong to an operand. If the operand is a vector, one of them is 1. */
 static enum mm_status set_dimensions(struct mm_operands *operands, const struct mm_operand *operand,
                                      struct mm_error *error) {
     const struct mm_shape *shape = &operand->shape;
@@ -172,7 +172,6 @@ static enum mm_status set_stored_shapes(struct mm_operands *operands, struct mm_
     return status;
 }
 
-/* Returns an operand's shape, before its transpose, from the dimensions. */
 static struct mm_shape shape_by_dimensions(const struct mm_operands *operands,
                                            const struct mm_operand *operand) {
     const uint64_t rows = operands->dimensions[operand->role.rows];
@@ -189,7 +188,7 @@ struct mm_shape mm_operands_result(const struct mm_operands *operands) {
     return shape;
 }
 
-/* Returns the shape of an optional operand that has none of its own. If b is a vector, no bias suits. */
+/* Returns the default shape of c or the bias. If b is a vector, a later check rejects every bias. */
 static struct mm_shape default_shape(const struct mm_operands *operands, const struct mm_operand *operand) {
     const struct mm_shape result = mm_operands_result(operands);
     if (operand == &operands->of[MM_OPERAND_ADDEND])
@@ -197,8 +196,7 @@ static struct mm_shape default_shape(const struct mm_operands *operands, const s
     return (struct mm_shape){.rank = 1, .dims = {mm_shape_cols(&result, false)}};
 }
 
-/* Fails if an operand is both in the body and elsewhere, or a parameter describes an operand that is
- * absent. */
+/* Fails if an operand is both in the body and elsewhere, or if an absent operand has a shape parameter. */
 static enum mm_status check_places(const struct mm_operands *operands, struct mm_error *error) {
     for (unsigned index = 0; index < operands->count; index++) {
         const struct mm_operand *operand = &operands->of[index];
@@ -260,7 +258,7 @@ static enum mm_status set_generated_shape(struct mm_operands *operands, struct m
 enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
                                       const struct mm_shape *const shapes[MM_OPERANDS_MAX],
                                       struct mm_error *error) {
-    bool are_inline = true; /* those that have dimensions */
+    bool are_inline = true; /* all operands that are not optional */
     struct mm_operand *const end = operands->of + operands->count;
     for (unsigned index = 0; index < operands->count; index++) {
         struct mm_operand *operand = &operands->of[index];
@@ -279,7 +277,7 @@ enum mm_status mm_operands_set_shapes(struct mm_operands *operands,
         if (shape == NULL)
             continue;
         status = set_shape(operands, operand, shape, error);
-        /* The product's check compares inline operands. */
+        /* If all operands are inline, the check of the product compares their dimensions later. */
         if (status == MM_OK && !are_inline && !operand->role.is_optional)
             status = set_dimensions(operands, operand, error);
     }
@@ -310,7 +308,7 @@ void mm_operands_view(struct mm_operands *operands) {
     }
 }
 
-/* Computes the bytes of a view in memory, with gaps if its leading dimension exceeds its columns. */
+/* Computes the bytes of a view in memory, with the gaps between rows that a leading dimension causes. */
 static enum mm_status operand_size(const struct mm_operand *operand, const struct mm_limits *limits,
                                    size_t *bytes, struct mm_error *error) {
     const struct mm_matrix *view = &operand->view;

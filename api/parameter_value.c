@@ -19,15 +19,14 @@ enum { SECONDS_MAX = 365 * 24 * 60 * 60 };
 static const struct {
     const char *text;
     const char *value;
-    const char *words[2]; /* words for false and true */
 } kinds[] = {
     [MM_KIND_NAME] = {"a name without NUL bytes", "a string without NUL characters"},
     [MM_KIND_MATRIX] =
         {"1 to 128 letters, digits, dots, dashes and underscores, and neither . nor ..",
          "a string of 1 to 128 letters, digits, dots, dashes and underscores, and neither . nor .."},
     [MM_KIND_FLAG] = {"true, false, 1 or 0", "true or false"},
-    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\"", {"never", "allow"}},
-    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\"", {"float32", "tf32"}},
+    [MM_KIND_PERMISSION] = {"allow or never", "\"allow\" or \"never\""},
+    [MM_KIND_ACCURACY] = {"float32 or tf32", "\"float32\" or \"tf32\""},
     [MM_KIND_REPLY] = {"matrix or none", "\"matrix\" or \"none\""},
     [MM_KIND_RANGE] = {"A:B, two decimal numbers, each of which may be left out, like 0:4",
                        "a string like \"0:4\", with two decimal numbers, each of which may be left out"},
@@ -127,8 +126,11 @@ static bool read_flag(const struct mm_value *given, bool is_text, bool *flag) {
 }
 
 static bool read_word(enum mm_kind kind, const struct mm_value *given, bool *flag) {
-    *flag = text_is(given, kinds[kind].words[1]);
-    return *flag || text_is(given, kinds[kind].words[0]);
+    static const char *const words[][2] = {/* for false and true */
+                                           [MM_KIND_PERMISSION] = {"never", "allow"},
+                                           [MM_KIND_ACCURACY] = {"float32", "tf32"}};
+    *flag = text_is(given, words[kind][1]);
+    return *flag || text_is(given, words[kind][0]);
 }
 
 static bool read_reply(const struct mm_value *given, enum mm_reply *reply) {

@@ -9,7 +9,7 @@
 
 enum { MM_PARAMETER_NAME_MAX = 63 };
 
-/* Whole JSON numbers below 2⁵³ are exact as doubles. MM_KIND_WHOLE and MM_KIND_TIME saturate here. */
+/* Whole JSON numbers below 2⁵³ are exact as doubles. MM_KIND_WHOLE and MM_KIND_TIME saturate at 2⁵³. */
 #define MM_PARAMETER_WHOLE_MAX (UINT64_C(1) << 53)
 
 /* The kinds of values. A kind uses the member of union mm_parameter_value that has the kind's name, unless
@@ -46,7 +46,7 @@ struct mm_range {
     size_t to;
 };
 
-/* A real number, in each type that sums may have. */
+/* A real number, converted to each type that sums may have. */
 struct mm_factor {
     unsigned types; /* MM_DTYPE_BIT of each type that can represent the number, rounded if it is a float */
     union mm_scale of[MM_DTYPE_COUNT]; /* by the type of the sums; undefined for other types */
@@ -65,8 +65,8 @@ union mm_parameter_value {
     struct mm_source source;
 };
 
-/* Returns the valid values of a kind in words, as a static text. is_text: the text is for the query or a
- * form, not for JSON. */
+/* Returns a static text that says which values of a kind are valid. If is_text, the text is for the query or
+ * a form. Otherwise it is for JSON. */
 const char *mm_kind_form(enum mm_kind kind, bool is_text);
 
 /* Whether values are lists: arrays in JSON, or text with commas. */

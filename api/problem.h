@@ -10,8 +10,8 @@
 #define MM_PROBLEM_TYPE "application/problem+json"
 #define MM_PROBLEM_URN "urn:matmuld:problem:" /* followed by the name of the status */
 
-/* A row of the table of HTTP statuses, which is sorted by code. If several rows have a status, the first row
- * is used. Code 499 is only for statistics: the client has disconnected. */
+/* A row of the table of HTTP statuses, which is sorted by code. If an mm_status is in several rows, the first
+ * of these rows is used. Code 499 means that the client has disconnected. It occurs only in statistics. */
 struct mm_http {
     unsigned code;
     const char *response;       /* the response's name in openapi.json; NULL if it is no problem */
@@ -25,7 +25,7 @@ extern const struct mm_http mm_http_table[MM_HTTP_COUNT];
 
 unsigned mm_problem_http(enum mm_status status);
 
-/* Whether the same request may succeed a little later. The reply then has Retry-After. */
+/* Whether the same request may succeed a little later. If so, the reply has Retry-After. */
 bool mm_problem_passes(enum mm_status status);
 
 /* Returns the problem as malloc'ed JSON text, which the caller frees, or NULL if memory runs out. Leaves out

@@ -49,7 +49,7 @@ bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
     return true;
 }
 
-/* Reduces a dimension of the shape to a range. `behind` more dimensions come after that dimension. */
+/* Reduces a dimension of the shape to a range. `behind` is how many dimensions follow it in the shape. */
 static enum mm_status cut(const char *name, const struct mm_range *range, unsigned behind,
                           struct mm_shape *shape, size_t *first, size_t *count, struct mm_error *error) {
     char text[MM_SHAPE_TEXT_MAX];

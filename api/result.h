@@ -30,9 +30,9 @@ static inline bool mm_selection_is_part(const struct mm_selection *selection) {
     return selection->rows.is_given || selection->cols.is_given || selection->figures != 0;
 }
 
-/* Sets *part to the selected part of a result with *shape, and *shape to the part's shape. Fails with
- * MM_BAD_REQUEST if rows or cols exceed the result, and with MM_BAD_SHAPE if the client wants the trace of a
- * part that is not square. */
+/* *shape is the result's shape. Sets *part to the selected part of the result, and *shape to the part's
+ * shape. Fails with MM_BAD_REQUEST if rows or cols exceed the result. Fails with MM_BAD_SHAPE if the client
+ * wants the trace of a part that is not square. */
 enum mm_status mm_selection_cut(const struct mm_selection *selection, struct mm_shape *shape,
                                 struct mm_window *part, struct mm_error *error);
 

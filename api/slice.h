@@ -1,5 +1,4 @@
-/* A slice of a text, without a NUL at its end, and small functions for readers. Any thread may call these
- * functions. */
+/* A slice is a part of a text and has no NUL at its end. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +41,6 @@ static inline const char *mm_skip_mark(const char *at, const char *end) {
     return (size_t)(end - at) >= bytes && memcmp(at, MM_BYTE_ORDER_MARK, bytes) == 0 ? at + bytes : at;
 }
 
-/* Returns the text from start to end without blanks around it. */
 static inline struct mm_slice mm_slice_trim(const char *start, const char *end) {
     start = mm_skip_blanks(start, end);
     while (end > start && mm_is_blank(end[-1]))

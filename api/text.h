@@ -1,5 +1,5 @@
-/* A text that grows while stdio writes it. open_memstream is no alternative: if memory runs out, glibc 2.36
- * loses bytes, and ferror reports no error. */
+/* A text that grows while stdio writes it. open_memstream does not suffice, because in glibc 2.36 it loses
+ * bytes if memory runs out, and ferror reports no error. */
 #pragma once
 
 #include <stddef.h>

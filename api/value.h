@@ -32,7 +32,7 @@ void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,
                             struct mm_error *error);
 
-/* Fails with MM_BAD_REQUEST and the sentence "NAME VERB VALUE, but must be EXPECTED". VERB is "is" or
- * "has". */
+/* Fails with MM_BAD_REQUEST and the sentence "NAME VERB VALUE, but must be EXPECTED", as mm_fail_form
+ * does. */
 enum mm_status mm_value_fail(const char *name, const char *verb, const char *expected,
                              const struct mm_value *value, struct mm_error *error);

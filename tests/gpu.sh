@@ -232,6 +232,7 @@ step profile sh bench/profile.sh "$build"
 step server ask_server
 step describe env MATMULD="$build/server/matmuld" sh tests/http/describe.sh
 step benchmark ask_benchmark
+step epilogue env MATMULD="$build/server/matmuld" sh tests/http/epilogue.sh cuda
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh

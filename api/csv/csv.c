@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads NaN or an infinity as JSON or NumPy writes it, and for type bool also true and false. Ignores letter
- * case. Returns false if the type lacks the value, or the text is another word. */
+/* Reads a word: NaN or an infinity as JSON or NumPy writes it, or true or false for type bool. Ignores letter
+ * case. Returns false if the type lacks the value, or if the text is another word. */
 static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) {
     static const struct {
         const char *word;
@@ -36,8 +36,8 @@ static bool read_word(enum mm_dtype dtype, struct mm_slice word, void *element) 
     return false;
 }
 
-/* Whether a line is probably a header: its first field begins with # (as np.savetxt writes it) or with a
- * letter. A word such as NaN or true begins no header. */
+/* Whether a line is probably a header. A header begins with a letter, or with # as np.savetxt writes it. A
+ * line that begins with a word such as NaN or true is not a header. */
 static bool is_title(struct mm_slice line, char separator) {
     const char *const end = line.start + line.length;
     const char *at = line.start;
@@ -74,7 +74,7 @@ static enum mm_status fail_element(const struct mm_csv *csv, size_t row, size_t 
     enum { SHOWN_MAX = 40 };
     const char *takes = mm_element(csv->dtype)->takes;
     const size_t column =
-        (size_t)(text.start - line.start) + 1; /* a byte is a character, because the text before is ASCII */
+        (size_t)(text.start - line.start) + 1; /* in characters, because all text before the field is ASCII */
     char got[SHOWN_MAX + 8] = "empty";
     if (text.length > 0)
         snprintf(got, sizeof got, "'%.*s'", text.length < SHOWN_MAX ? (int)text.length : SHOWN_MAX,
@@ -135,8 +135,8 @@ static size_t count_fields(struct mm_slice line, char separator) {
     return count;
 }
 
-/* Fails because lines have different numbers of fields. The first line may be a header and cause the
- * difference; the error then says so. */
+/* Fails because lines have different numbers of fields. If the first line is not all numbers, it is probably
+ * a header. The error is then about the first line. */
 static enum mm_status fail_ragged(const struct mm_csv *csv, size_t row, size_t cols, struct mm_error *error) {
     const char *at = csv->text;
     if (read_row(csv, 0, read_line(csv, &at), NULL, error) != MM_OK)
@@ -184,7 +184,7 @@ enum mm_status mm_csv_read(const struct mm_csv *csv, void *elements, struct mm_e
 
 static const struct mm_row_marks marks = {.between = "", .begin = "", .end = "\n"};
 
-/* A vector becomes one line, and a scalar a line of one number. */
+/* A vector becomes one line. A scalar becomes a line with one number. */
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
     const struct mm_matrix rows = mm_shape_view(shape, false, dtype);
     return mm_rows_text_bytes(&rows, &marks, bytes);

@@ -11,7 +11,7 @@
 struct mm_csv {
     const char *field; /* name of the file for errors; static */
     const char *text;  /* begins after a byte order mark */
-    const char *end;   /* before the blanks and newlines at the end */
+    const char *end;   /* excludes blanks and newlines at the end of the file */
     char separator;    /* comma or semicolon */
     enum mm_dtype dtype;
     size_t rows;

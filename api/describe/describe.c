@@ -38,8 +38,8 @@ static int put_multiple(json_t *dimensions, const char *name, unsigned multiple)
     return multiple > 1 ? mm_json_put(dimensions, name, mm_json_count(multiple)) : 0;
 }
 
-/* Adds the numbers that m, n and k must be multiples of, such as {"int8": {"k": 4}}. Lists only element types
- * that have their own rules. */
+/* For each element type that has its own rules, adds the numbers of which m, n and k must be multiples. For
+ * example, {"int8": {"k": 4}} means that k must be a multiple of 4. */
 static int put_multiples(json_t *row, const struct mm_variant *variant, unsigned dtypes) {
     json_t *types = NULL;
     int failed = 0;
@@ -65,8 +65,8 @@ static json_t *make_capability(unsigned compute_capability) {
     return json_string(text);
 }
 
-/* Reads the attributes of the kernel that computes the variant's smallest product. `tile` is the product's
- * tile, or 0 for any. *dtype becomes the product's type. */
+/* Reads the attributes of the kernel that computes the variant's smallest product with this tile. If `tile`
+ * is 0, any tile will do. *dtype becomes the product's type. */
 static bool read_attributes(struct mm_device *device, const struct mm_variant *variant, unsigned tile,
                             struct mm_attributes *attributes, enum mm_dtype *dtype) {
     const struct mm_backend *backend = device->backend;
@@ -107,8 +107,8 @@ static int put_entries(json_t *row, const char *key, json_t *list, int failed) {
     return 0;
 }
 
-/* Returns a compiled kernel as JSON. The number of blocks that fit on a multiprocessor is predicted from the
- * table of chips, which has every architecture that kernels are compiled for. */
+/* Returns a compiled kernel as JSON. Predicts from the table of chips how many blocks fit on a
+ * multiprocessor. The table has every architecture for which kernels are compiled. */
 static json_t *make_compiled(const struct mm_compiled *compiled) {
     struct mm_attributes attributes = compiled->attributes;
     const struct mm_block_use use = block_use_of(&attributes);
@@ -125,7 +125,7 @@ static json_t *make_compiled(const struct mm_compiled *compiled) {
     return mm_json_finish(row, failed);
 }
 
-/* Adds an entry for each architecture and tile. Adds nothing if the variant calls a library's kernel. */
+/* Adds an entry for each compiled kernel. Adds nothing if the variant calls a library's kernel. */
 static int put_compiled(json_t *row, const struct mm_backend *backend, const struct mm_variant *variant) {
     json_t *list = json_array();
     int failed = 0;
@@ -135,8 +135,8 @@ static int put_compiled(json_t *row, const struct mm_backend *backend, const str
     return put_entries(row, "compiled", list, failed);
 }
 
-/* Returns the occupancy of a kernel. The device reports the number of blocks; the table of chips predicts
- * what limits that number. `limiters` is null if the table lacks the chip or predicts another number. */
+/* Returns the occupancy of a kernel. The device reports the number of blocks. The table of chips predicts
+ * this number and its limiters. `limiters` is null if the table lacks the chip or predicts another number. */
 static json_t *make_occupancy(const struct mm_device *device, const struct mm_attributes *attributes,
                               enum mm_dtype dtype, unsigned tile) {
     const struct mm_block_use use = block_use_of(attributes);
@@ -169,8 +169,8 @@ static int put_occupancy(json_t *row, struct mm_device *device, const struct mm_
     return put_entries(row, "occupancy", list, failed);
 }
 
-/* Returns the first device that can run the variant on float32, or NULL. After NULL, *reason says why the
- * first device cannot run the variant, or why the backend has no device. */
+/* Returns the first device that can run the variant on float32. If there is none, returns NULL, and *reason
+ * says why the first device cannot run the variant, or why the backend has no device. */
 static struct mm_device *find_able(const struct mm_offer *offer, const struct mm_variant *variant,
                                    const char **reason) {
     *reason = offer->device_count == 0 ? offer->missing : NULL;

@@ -1,6 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * that document, a string that begins with @ is a marker. The server replaces each marker by the version, a
- * list of names, or parts that follow from the table of statuses. */
+ * that document, a string that begins with @ is a marker. The server replaces each marker by the version, by
+ * a list of names, or by text from the table of statuses. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -13,14 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Data for the functions that replace markers: facts, the output and the current marker. */
 struct filling {
     struct mm_device *const *devices;
     size_t count;
     const char *version;
     FILE *out;
     enum mm_op op;        /* operation of the current marker */
-    const char *argument; /* the current marker's text after its name, up to a quote */
+    const char *argument; /* text that follows the current marker's name, up to a quote */
 };
 
 /* A list of different names. The names come from the server's own tables, so none needs an escape in JSON. */
@@ -72,7 +71,7 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
-/* Writes a reference to a response for each HTTP status in the marker's argument. */
+/* The marker's argument is a list of HTTP statuses. Writes a reference to the response for each status. */
 static void write_errors(const struct filling *filling) {
     char *end;
     for (const char *text = filling->argument; *text != '"'; text = end) {
@@ -86,7 +85,7 @@ static void write_errors(const struct filling *filling) {
     }
 }
 
-/* Writes the schema of the problems with the HTTP status in the marker's argument. */
+/* The marker's argument is an HTTP status. Writes the schema of the problems that have this HTTP status. */
 static void write_schema(const struct filling *filling) {
     const unsigned long http = strtoul(filling->argument, NULL, 10);
     struct names codes = {0};
@@ -101,7 +100,7 @@ static void write_schema(const struct filling *filling) {
     fprintf(filling->out, "%s}}", codes.count > 1 ? "]" : "");
 }
 
-/* Writes the response, without description, for the HTTP status in the marker's argument. */
+/* The marker's argument is an HTTP status. Writes this status's response, except the description. */
 static void write_problem(const struct filling *filling) {
     fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
           "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
@@ -110,7 +109,8 @@ static void write_problem(const struct filling *filling) {
     fputs("}}}", filling->out);
 }
 
-/* Writes the members that follow from the status alone. The marker's argument is the status's name. */
+/* The marker's argument is the name of an mm_status. Writes the problem's members that depend on this
+ * status. */
 static void write_error(const struct filling *filling) {
     const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;
@@ -121,7 +121,7 @@ static void write_error(const struct filling *filling) {
             mm_status_name(status), mm_status_title(status), mm_problem_http(status), mm_status_name(status));
 }
 
-/* The markers: how each begins, and the function that replaces it. */
+/* Each marker's first characters, and the function that replaces the marker. */
 static const struct {
     const char *text;
     void (*write)(const struct filling *filling);

@@ -1,5 +1,5 @@
-/* Writes stored matrices as JSON text. The connection's thread writes lists of up to 1000 matrices, so this
- * must be fast: no tree of JSON values is built. */
+/* Writes stored matrices as JSON text. The connection's thread writes lists of up to 1000 matrices. Building
+ * a tree of JSON values would be too slow for this. */
 #include "api/describe/stored.h"
 
 #include "api/text.h"

@@ -3,8 +3,8 @@
 
 #include "gpu/store/store.h"
 
-/* Each function here returns malloc'ed text, which the caller frees, or NULL if memory runs out. epoch_ns is
- * added to the times of mm_clock_ns, so the sum is nanoseconds since 1970. */
+/* Each function here returns malloc'ed text, which the caller frees, or NULL if memory runs out. Adding
+ * epoch_ns to a time of mm_clock_ns gives nanoseconds since 1970. */
 
 /* Writes one matrix: {"name": …, "shape": …, …}. */
 char *mm_stored_json(const struct mm_stored *value, uint64_t epoch_ns, size_t *length);

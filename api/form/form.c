@@ -36,8 +36,8 @@ static enum mm_status read_header(struct reading *reading, const char *file, siz
     return mm_npy_read_header(operand->name, file, bytes, &operand->header, error);
 }
 
-/* Moves the elements that have arrived, and all later bytes, down to an aligned address. The moved bytes
- * overwrite the end of the headers, which were already read. Returns the new length of the body. */
+/* Moves the elements that have arrived, and all bytes after them, down to an aligned address. The moved bytes
+ * overwrite the end of the part's headers, which were already read. Returns the body's new length. */
 static size_t align(struct reading *reading, char *body, size_t bytes) {
     enum { HEADERS_BYTES_MIN = sizeof "Content-Disposition:form-data;name=a\r\n\r\n" - 1 };
     struct mm_form_operand *operand = reading->operand;
@@ -49,9 +49,8 @@ static size_t align(struct reading *reading, char *body, size_t bytes) {
     return bytes - past;
 }
 
-/* Reads a .npy header while it arrives, and computes where the elements end. If the header is incomplete
- * or wrong, the multipart reader searches for the end of the part instead. Returns the new length of the
- * body. */
+/* Reads a .npy header while it arrives, and computes where the elements end. If the header is incomplete or
+ * wrong, the multipart reader searches for the end of the part instead. Returns the body's new length. */
 static size_t begin_file(struct reading *reading, char *body, size_t bytes, bool is_all) {
     struct mm_form_operand *operand = reading->operand;
     const size_t data = reading->part.data, left = bytes - data;
@@ -124,8 +123,7 @@ static enum mm_multipart_event end_part(struct reading *reading, const char *bod
     return status == MM_OK ? MM_MULTIPART_CONTENTS : MM_MULTIPART_FAULT;
 }
 
-/* Reads the bytes that have arrived. Returns the new length of the body, which shrinks if elements move
- * down. */
+/* Reads the bytes that have arrived. Returns the body's new length, which shrinks if elements move down. */
 static size_t read_available(struct reading *reading, char *body, size_t bytes, bool is_all) {
     while (reading->event < MM_MULTIPART_END || reading->event == MM_MULTIPART_WAIT) {
         if (reading->in_header)
@@ -170,8 +168,8 @@ static size_t feed(void *reading, void *body, size_t body_bytes) {
     return read_available(reading, body, body_bytes, false);
 }
 
-/* `finish` is quick if no operand is copied and at most SHORT bytes are unread. The function does not require
- * MM_MULTIPART_END, because the last line may lack its CRLF. */
+/* `finish` is quick if no operand is copied and at most SHORT bytes are unread. MM_MULTIPART_END may be
+ * missing, because the last line may lack its CRLF. */
 static bool is_quick(const void *argument) {
     enum { SHORT = 4096 };
     const struct reading *reading = argument;

@@ -9,7 +9,7 @@ static bool is_npy(const struct mm_form_operand *operand) {
     return operand->seen && !operand->is_csv;
 }
 
-/* Lists the .npy files that set the element type. */
+/* Lists the .npy files that decide the element type: all except c and the bias. */
 static unsigned list_npy_files(const struct mm_form *form,
                                const struct mm_form_operand *files[MM_OPERANDS_MAX]) {
     unsigned count = 0;
@@ -19,8 +19,8 @@ static unsigned list_npy_files(const struct mm_form *form,
     return count;
 }
 
-/* Checks that these .npy files have one element type, which must be dtype if the client gave dtype. `asked`
- * is the given dtype, or NULL. If NumPy does not know the type of a file, the client must give dtype. */
+/* Checks that these .npy files have one element type. If the client gave dtype (`asked`), the files must have
+ * that type. If NumPy does not know a file's type, the client must give dtype. */
 static enum mm_status check_dtypes(const struct mm_form *form, const struct mm_form_operand *const *files,
                                    unsigned count, const char *asked, struct mm_error *error) {
     const struct mm_npy_header *first = &files[0]->header;
@@ -79,7 +79,7 @@ static enum mm_status check_optional_types(const struct mm_form *form, struct mm
     return status;
 }
 
-/* Returns the shape of a CSV file, which is a matrix. A bias is one line or one column of it. */
+/* Returns the shape of a CSV file: a vector if it is a bias of one line or one column, otherwise a matrix. */
 static struct mm_shape csv_shape(const struct mm_csv *csv, unsigned index) {
     if (index == MM_OPERAND_BIAS && (csv->rows <= 1 || csv->cols <= 1))
         return (struct mm_shape){.rank = 1, .dims = {csv->rows * csv->cols}};
@@ -108,7 +108,7 @@ bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand 
     return operand->is_csv || (operand->header.is_fortran && operand->header.shape.rank > viewed_rank);
 }
 
-/* Copies the elements that no view can describe into one block. bytes[i] is the size of operand i. */
+/* Copies into one block all elements that no view can describe. bytes[i] is the size of operand i. */
 static enum mm_status copy_files(struct mm_form *form, const char *body, const size_t *bytes,
                                  struct mm_error *error) {
     struct mm_operands *into = form->into;
@@ -154,8 +154,7 @@ static enum mm_status check_length(const struct mm_form_operand *operand, size_t
     return MM_BAD_REQUEST;
 }
 
-/* Returns the elements, aligned to `alignment`. Unaligned elements are moved down, over the end of the file's
- * header. */
+/* Returns the elements, aligned to `alignment`. Moves unaligned elements down over the end of the header. */
 static void *align_elements(const struct mm_form_operand *operand, char *body, size_t bytes,
                             size_t alignment) {
     char *data = body + operand->elements;
@@ -200,7 +199,7 @@ static enum mm_status set_shapes(struct mm_form *form, size_t *bytes, struct mm_
     return status;
 }
 
-/* Points the views of operands that are not copied into the body. */
+/* Points views into the body, except the views of operands that are copied. */
 static void point_views(struct mm_form *form, char *body, const size_t *bytes) {
     struct mm_operands *into = form->into;
     const struct mm_form_operand *operands = form->operands;

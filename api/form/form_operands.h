@@ -1,5 +1,5 @@
-/* Turns the files of a form into operands, after multipart.h has split the form into parts. One thread at a
- * time may use a form. */
+/* Turns the files of a form into operands, after multipart.h has split the form. One thread at a time uses a
+ * form. */
 #pragma once
 
 #include "api/codec.h"
@@ -8,8 +8,7 @@
 
 enum { MM_FORM_ALIGNMENT = 64 }; /* the body and the elements begin at multiples of 64 bytes */
 
-/* A file of a form. If the file is CSV, mm_form_complete sets header.shape; the rest of the header is
- * unused. */
+/* A file of a form. If the file is CSV, `header` has only the shape, which mm_form_complete sets. */
 struct mm_form_operand {
     const char *name;
     bool seen; /* a part of the form has this name */
@@ -29,8 +28,10 @@ struct mm_form {
     struct mm_form_operand operands[MM_OPERANDS_MAX];
 };
 
-/* Whether the elements must be copied: CSV is text, and no view can describe a stack in Fortran order. If the
- * result is no matrix, neither can a view describe such a c. */
+/* Whether the elements must be copied because no view can describe them. This holds for:
+ * - a CSV file;
+ * - a .npy file in Fortran order if it is a stack, if the endpoint requires row-major matrices, or if it is a
+ *   c of rank 2 or more and the result is no matrix. */
 bool mm_form_is_copied(const struct mm_form *form, const struct mm_form_operand *operand);
 
 /* Sets the types, shapes and views of form->into from a complete body. May move elements within the body.

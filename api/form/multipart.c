@@ -1,4 +1,4 @@
-/* Reads multipart/form-data. A delimiter is a CRLF, two dashes and the boundary. A part lies between two
+/* Reads multipart/form-data. A delimiter is CRLF, "--" and the boundary. A part lies between two
  * delimiters. */
 #include "api/form/multipart.h"
 
@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the character ends a value without quotes. RFC 2045 requires quotes around slashes and equals
- * signs, but many clients forget these quotes in boundaries, so slashes and equals signs do not end a
+/* Whether the character ends a value without quotes. By RFC 2045, a value with a slash or an equals sign
+ * needs quotes. But many clients omit the quotes around boundaries, so these characters do not end a
  * value. */
 static bool ends_token(char c) {
     return mm_is_blank(c) || c == ';' || c == '"';
 }
 
-/* Reads a value with or without quotes. Returns the value's end, or NULL if the closing quote is missing. A
- * backslash between quotes escapes the next character, and is kept in the value. */
+/* Reads a value with or without quotes. Returns the value's end, or NULL if the closing quote is missing.
+ * Between quotes, a backslash escapes the next character, and the backslash stays in the value. */
 static const char *read_value(const char *text, const char *end, struct mm_slice *value) {
     const char *start = text;
     if (text == end || *text != '"') {
@@ -35,7 +35,7 @@ static const char *read_value(const char *text, const char *end, struct mm_slice
 }
 
 /* Finds a parameter in the rest of a header, such as `; name="a"`. value->start is NULL if the parameter is
- * missing. False if the parameters are malformed, or if the parameter occurs twice. */
+ * missing. Returns false if the parameters are malformed, or if the parameter occurs twice. */
 static bool find_parameter(const char *text, const char *end, const char *name, struct mm_slice *value) {
     *value = (struct mm_slice){NULL, 0};
     for (text = mm_skip_blanks(text, end); text < end; text = mm_skip_blanks(text, end)) {
@@ -64,7 +64,7 @@ static bool find_parameter(const char *text, const char *end, const char *name, 
     return true;
 }
 
-/* Whether RFC 2046 allows the boundary. */
+/* Whether RFC 2046 allows the text as a boundary. */
 static bool is_boundary(struct mm_slice text) {
     static const char others[] = "'()+_,-./:=? ";
     if (text.length < 1 || text.length > MM_MULTIPART_BOUNDARY_MAX || text.start[text.length - 1] == ' ')
@@ -117,7 +117,8 @@ struct line {
     size_t behind;
 };
 
-/* Reads the line after a boundary. A delimiter has only blanks there, perhaps after two dashes. */
+/* Reads the rest of the line after a boundary. In a delimiter, the rest is blank, or it is two dashes and
+ * then blanks. */
 static enum tail read_tail(const struct text *text, size_t at, size_t *behind) {
     const char *body = text->body;
     const size_t left = text->bytes - at;
@@ -152,7 +153,7 @@ static enum tail find_delimiter(const struct mm_multipart *multipart, const stru
     return NO_DELIMITER;
 }
 
-/* Finds the first delimiter of the body. No CRLF precedes a delimiter at the very beginning. */
+/* Finds the body's first delimiter. At the very beginning of the body, no CRLF precedes a delimiter. */
 static enum tail find_first(const struct mm_multipart *multipart, const struct text *text, size_t *behind) {
     const size_t line_bytes = multipart->delimiter_bytes - 2;
     struct line line = {0};
@@ -279,7 +280,7 @@ static enum mm_multipart_event read_preamble(struct mm_multipart *multipart, con
 }
 
 /* Reads the headers of a part, up to an empty line or a delimiter. If the part has no headers, the delimiter
- * begins with the CRLF before `at`. */
+ * begins with the CRLF before multipart->at. */
 static enum mm_multipart_event read_part(struct mm_multipart *multipart, const struct text *text,
                                          struct mm_part *part, struct mm_error *error) {
     const size_t from = multipart->at - 2, most = multipart->at + MM_MULTIPART_HEADER_BYTES_MAX;
@@ -317,8 +318,8 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     return MM_MULTIPART_HEAD;
 }
 
-/* Finds the delimiter after the contents: at `expected`, or by searching. If the part has no contents, the
- * delimiter begins with the CRLF before `at`. */
+/* Finds the delimiter after the contents. Looks first at offset multipart->expected, if it is known, then
+ * searches. If the part has no contents, the delimiter begins with the CRLF before multipart->at. */
 static enum mm_multipart_event read_contents(struct mm_multipart *multipart, const struct text *text,
                                              struct mm_part *part, struct mm_error *error) {
     const size_t expected_end = multipart->expected + multipart->delimiter_bytes;

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* A body that exceeds one of the first two limits is rejected with MM_TOO_LARGE. */
+/* The reader rejects a body that exceeds one of the first two limits with MM_TOO_LARGE. */
 enum {
     MM_MULTIPART_PARTS_MAX = 64,
     MM_MULTIPART_HEADER_BYTES_MAX = 4096, /* headers of one part, with the empty line */
@@ -16,7 +16,7 @@ enum {
 /* What mm_multipart_next has read. */
 enum mm_multipart_event {
     MM_MULTIPART_HEAD,     /* the headers of a part */
-    MM_MULTIPART_CONTENTS, /* the contents of a part, up to the end */
+    MM_MULTIPART_CONTENTS, /* all contents of a part */
     MM_MULTIPART_END,      /* the last delimiter; later bytes are ignored */
     MM_MULTIPART_WAIT,     /* nothing, because more of the body must arrive */
     MM_MULTIPART_FAULT
@@ -30,14 +30,14 @@ enum mm_multipart_place {
     MM_MULTIPART_BEHIND /* nothing, because the last delimiter was read */
 };
 
-/* The state of reading one body. After MM_MULTIPART_HEAD the caller may know from a file's header where the
- * contents begin and end. The caller may then set `at` and `expected`. If a delimiter is at `expected`, the
- * reader does not search the contents. */
+/* The state of reading one body. If the part is a file, its header may tell where the contents begin and end.
+ * After MM_MULTIPART_HEAD, the caller may therefore set `at` and `expected`. If a delimiter is at offset
+ * `expected`, the reader does not search the contents. */
 struct mm_multipart {
     enum mm_multipart_place place;
     size_t at;          /* offset of the next byte to read */
     size_t expected;    /* offset where the contents should end; 0 if unknown */
-    size_t retry_bytes; /* reading continues when this many bytes have arrived */
+    size_t retry_bytes; /* wait until this many bytes have arrived */
     unsigned parts;
     char delimiter[4 + MM_MULTIPART_BOUNDARY_MAX]; /* CRLF, two dashes and the boundary */
     size_t delimiter_bytes;
@@ -59,14 +59,14 @@ struct mm_part {
 /* Fails with MM_BAD_REQUEST if the Content-Type has no valid boundary. */
 enum mm_status mm_multipart_check_type(const char *content_type, struct mm_error *error);
 
-/* Initializes the state with the boundary from the Content-Type. Fails with MM_BAD_REQUEST if there is no
- * valid boundary. */
+/* Initializes the state with the Content-Type's boundary. Fails with MM_BAD_REQUEST if it has no valid
+ * boundary. */
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,
                                   struct mm_error *error);
 
-/* Reads the next event. `body` has all bytes that have arrived since the beginning of the body; its address
- * may change between calls. is_all: nothing more will arrive. The caller keeps *part between calls. After
- * MM_MULTIPART_FAULT, *error is MM_BAD_REQUEST or MM_TOO_LARGE, and the reading has ended. The time is linear
- * in the length of the body, even if the body arrives in small chunks. */
+/* Reads the next event. `body` has all bytes that have arrived since the beginning of the body. The address
+ * of `body` may change between calls. If is_all, nothing more will arrive. The caller keeps *part between
+ * calls. MM_MULTIPART_FAULT ends the reading, and *error is then MM_BAD_REQUEST or MM_TOO_LARGE. The time is
+ * linear in the length of the body, even if the body arrives in small chunks. */
 enum mm_multipart_event mm_multipart_next(struct mm_multipart *multipart, const char *body, size_t bytes,
                                           bool is_all, struct mm_part *part, struct mm_error *error);

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* How an array is written: rows_text.c writes `rows` with `marks`. This file adds `around` more pairs of
- * brackets around the text. */
+/* How an array is written. rows_text.c writes the matrix `rows` with brackets from `marks`. This file then
+ * writes `around` more pairs of brackets around the text. */
 struct layout {
     struct mm_row_marks marks;
     struct mm_matrix rows;

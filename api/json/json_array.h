@@ -5,7 +5,7 @@
 
 struct mm_helpers; /* api/codec.h */
 
-/* Sets *bytes to the most bytes that the array's text takes. False if they exceed SIZE_MAX. */
+/* Sets *bytes to the greatest length of the array's text. Returns false if that length exceeds SIZE_MAX. */
 bool mm_json_array_text_bytes(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
 /* Writes an array whose elements are in C order. Returns the length of the text, which has no NUL. `helpers`

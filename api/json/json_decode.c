@@ -77,7 +77,7 @@ static enum mm_status check_shape(const struct mm_json_scanned *operand, const c
     return MM_BAD_REQUEST;
 }
 
-/* Whether a rejected number would fit after rounding to a double; `number` is that double. */
+/* Whether the type can represent `number`: a rejected number of the body, rounded to a double. */
 static bool is_nearly_held(const struct mm_element *type, double number) {
     char digits[32];
     uint64_t element;
@@ -115,7 +115,7 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
     return MM_OK;
 }
 
-/* Returns the shape of an operand; [] is a 0×0 matrix, but a bias is a vector. */
+/* Returns the shape of an operand. [] is a vector if the operand is a bias, and a 0×0 matrix otherwise. */
 static struct mm_shape shape_of(const struct mm_json_scan *scan, unsigned index) {
     const struct mm_shape *shape = &scan->operands[index].shape;
     const bool is_empty_vector = shape->rank == 1 && shape->dims[0] == 0;
@@ -155,8 +155,8 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     return status;
 }
 
-/* Returns the bytes that the elements of all operands need. Each operand's elements begin at an aligned
- * offset, and those of scan->last come last. */
+/* Returns the bytes that the elements of all operands need. The elements of each operand begin at an aligned
+ * offset. The operand scan->last comes last. */
 static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[MM_OPERANDS_MAX]) {
     const size_t last = scan->last == NULL ? 0 : bytes[scan->last - scan->operands];
     size_t before = 0;
@@ -166,9 +166,9 @@ static size_t storage_bytes(const struct mm_json_scan *scan, const size_t bytes[
     return last == 0 ? before : mm_json_aligned(before) + last;
 }
 
-/* Scans the body again if dtype came after the elements, or if memory was short. A second scan needs one
- * block of exactly the right size, which may be free now. If a limit is exceeded, a second scan with another
- * type only checks the elements, because a malformed element is reported before a limit. */
+/* Scans the body again if dtype came after the elements, or if memory was short. The second scan needs one
+ * block of exactly the right size, which may be free now. If a limit is exceeded, nothing is stored. But
+ * malformed elements must be reported before the limit, so elements are still checked as the new type. */
 static enum mm_status read_again(struct mm_json_scan *scan, const struct mm_body *body,
                                  struct mm_error *error) {
     const bool is_checked = mm_json_scan_is_typed(scan);

@@ -11,7 +11,8 @@ static enum mm_json_event fail_duplicate(struct mm_json_scan *scan) {
     return mm_json_fault(&scan->reader, scan->reader.token, "a name that was not given before");
 }
 
-/* Finds the parameter's row and the operand that a member names. A name that occurs twice is a fault. */
+/* Reads a member's name. Finds the name's row in the parameter table, and the operand if the row is an
+ * operand's. Reports a fault if the name occurs twice. */
 static enum mm_json_event read_member(struct mm_json_scan *scan, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     const struct mm_value name = mm_json_value(text, scan->reader.token, buffer);
@@ -31,14 +32,14 @@ static enum mm_json_event read_member(struct mm_json_scan *scan, const char *tex
     return is_duplicate ? fail_duplicate(scan) : MM_JSON_NAME;
 }
 
-/* Begins a list, which is collected as text in the query's form, so one function reads both forms. */
+/* Begins a list. It is collected as text in the query's form ("2,3"), so one function reads both forms. */
 static void begin_list(struct mm_json_scan *scan) {
     scan->in_list = true;
     scan->list_length = 0;
 }
 
-/* Appends an item to the list's text. An item that is too long, an array or an object becomes "?", which no
- * parameter accepts, so reading the list fails later. */
+/* Appends an item to the list's text. Appends "?" if the item is too long, or is an array or an object. No
+ * parameter accepts "?", so reading the list fails later. */
 static void read_list_item(struct mm_json_scan *scan, bool is_open, const char *text) {
     const struct mm_json_token token = scan->reader.token;
     const size_t left = sizeof scan->list_text - scan->list_length;
@@ -69,7 +70,7 @@ void mm_json_end_list(struct mm_json_scan *scan, const char *text) {
         mm_json_locate(text, scan->name, &scan->error);
 }
 
-/* Begins an operand that is an object. Without the member "from", the operand is rejected as not an array. */
+/* Begins an operand that is an object. If the object lacks "from", the error says that it is no array. */
 static void begin_source(struct mm_json_scan *scan) {
     scan->operand->has_source = true;
     scan->operand->wrong = MM_JSON_NO_ARRAY;
@@ -92,7 +93,6 @@ static enum mm_json_event read_source_name(struct mm_json_scan *scan, const char
     return MM_JSON_NAME;
 }
 
-/* Reads the value of "from" in "a": {"from": "uniform(7)"}, and sets the operand's source. */
 static void read_source(struct mm_json_scan *scan, bool is_open, const char *text) {
     char buffer[MM_JSON_TEXT_MAX];
     if (!reads_values(scan))

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The most bytes of a reply besides the array. The device's name takes up to 762 bytes: each of its 127 bytes
- * may need an escape of six. Fixed names, numbers and figures take the other bytes. */
+/* The greatest length of a reply without its array. The device's name has up to 127 bytes, and an escape
+ * takes six, so the name takes up to 762. The other bytes are for fixed names, numbers and figures. */
 enum { ENVELOPE_BYTES_MAX = 2048 + MM_FIGURES_TEXT_MAX };
 
 /* The array of a stored matrix is named "a", so a client can send the reply as a request. */
@@ -64,7 +64,7 @@ static char *put_real(char *end, const char *key, double number) {
                             : mm_put_text(mm_put_text(mm_put_text(end, "\""), mm_float_word(number)), "\"");
 }
 
-/* Writes how the variant computed the result, if it can do so in several ways. */
+/* Writes how the variant computed the result. Writes nothing if the variant has only one way. */
 static char *put_path(char *end, const struct mm_path *path) {
     if (path->kind == MM_PATH_NONE)
         return end;

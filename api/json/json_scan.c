@@ -1,6 +1,6 @@
 /* Turns the tokens of a JSON request into operands and elements; json_parameter.c reads the other members. A
- * syntax error ends the scan. After any other fault the scan continues, because a syntax error later in the
- * body must be reported instead. */
+ * syntax error ends the scan. After any other fault the scan continues, because a later syntax error must be
+ * reported instead of that fault. */
 #include "api/json/json_scan.h"
 
 #include "api/element.h"
@@ -23,7 +23,7 @@ static void set_rank(struct mm_json_scanned *operand, unsigned rank) {
     operand->known = rank + 1;
 }
 
-/* Returns the operand in the list that a scanned operand belongs to. */
+/* Returns the operand in scan->into that belongs to a scanned operand. */
 static struct mm_operand *operand_of(const struct mm_json_scan *scan, const struct mm_json_scanned *scanned) {
     return &scan->into->of[scanned - scan->operands];
 }
@@ -47,8 +47,8 @@ static bool read_special(const struct mm_element *type, const char *text, struct
            type->put_special(value, element);
 }
 
-/* Drops the store if an array becomes longer than the limit on dimensions. The scan then only checks
- * elements. */
+/* Drops the stored elements if an array becomes longer than the limit on dimensions. The scan then only
+ * checks elements, and stores none. */
 static void check_dimensions(struct mm_json_scan *scan) {
     const size_t dimension_max = scan->store.limits->dimension_max;
     bool passes = false;
@@ -133,7 +133,7 @@ static void note_shape(struct mm_json_scan *scan, enum mm_json_wrong wrong, unsi
     mm_json_store_drop(&scan->store);
 }
 
-/* The element type is known from the query or an earlier member, or else it is float32. */
+/* The query or an earlier member sets the type of the elements. Without either, the type is float32. */
 static void begin_operand(struct mm_json_scan *scan) {
     if (!scan->is_again)
         (void)scan->into->kind->resolve(scan->into, NULL);
@@ -193,7 +193,7 @@ static void read_item(struct mm_json_scan *scan, bool is_open, const char *text,
     scan->counts[scan->level - 1]++;
 }
 
-/* Whether a token may be c if the result is a number. NaN is a string. */
+/* Whether a token may be c when the result is a number. A string is allowed, because "NaN" is a string. */
 static bool is_scalar(struct mm_json_token token) {
     return token.kind == MM_VALUE_NUMBER || token.kind == MM_VALUE_TEXT;
 }

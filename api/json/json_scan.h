@@ -1,5 +1,4 @@
-/* Reads a JSON request while it arrives: matrix elements into a store, and parameters into the endpoint's
- * struct. */
+/* Reads a JSON request while it arrives: elements into a store, parameters into the endpoint's struct. */
 #pragma once
 
 #include "api/codec.h"
@@ -73,12 +72,12 @@ struct mm_json_scan {
     bool is_again;              /* second scan: parameters are already set, so only elements are read */
 };
 
-/* Reads JSON bodies. Each `reading` is a struct mm_json_scan. Elements are first stored in the types that
- * the query or earlier members name, otherwise as float32. Their memory comes from the reservation: at most
- * limits->memory_bytes_max, and MM_JSON_PADDING_MAX.
+/* Reads JSON bodies. Each `reading` is a struct mm_json_scan. Elements are first stored as the types that the
+ * query or earlier members name, otherwise as float32. The reservation provides the memory of the elements:
+ * at most limits->memory_bytes_max bytes, plus MM_JSON_PADDING_MAX bytes of padding.
  *
- * `finish` reports malformed elements before exceeded limits. If the body names a type after the elements, or
- * memory was short, `finish` scans the complete body again, into memory of the right size. */
+ * `finish` reports malformed elements before exceeded limits. It scans the complete body again if the body
+ * names a type after the elements, or if memory was short. The second scan uses memory of the right size. */
 extern const struct mm_body_reader mm_json_reader;
 
 /* --- functions of json_scan.c for json_decode.c, most of them for mm_json_reader */
@@ -93,16 +92,16 @@ void mm_json_scan_cancel(void *reading);
 /* Reads the rest of a body that has arrived completely. */
 void mm_json_scan_complete(struct mm_json_scan *scan, const struct mm_body *body);
 
-/* Whether all elements were read as the types of their operands, as far as the types are known. */
+/* Whether all elements were read as the types that are known now. */
 bool mm_json_scan_is_typed(const struct mm_json_scan *scan);
 
-/* Scans a complete body again, and stores the elements in `storage`, which the scan then owns. The types are
- * resolved. If storage.data is NULL, the elements are checked but not stored. */
+/* Scans a complete body again, and stores the elements in `storage`, which the scan then owns. Call this
+ * after the types are resolved. If storage.data is NULL, the elements are checked but not stored. */
 void mm_json_scan_again(struct mm_json_scan *scan, struct mm_buffer storage, const struct mm_body *body);
 
 /* --- functions of json_parameter.c for json_scan.c */
 
-/* Finds the parameter's row and the operand of the member name that was just read. Returns MM_JSON_NAME, or
+/* Reads the member name that was just scanned: sets scan->row and scan->operand. Returns MM_JSON_NAME, or
  * MM_JSON_FAULT if the body has the member twice. */
 enum mm_json_event mm_json_read_name(struct mm_json_scan *scan, const char *text);
 

@@ -11,8 +11,8 @@ void mm_json_store_drop(struct mm_json_store *store) {
 }
 
 /* Estimates how many elements follow. An element and its comma take at least two characters. If the body's
- * length is unknown, the estimate includes as many elements as were read. The store then at least doubles
- * when it grows, so elements are copied only a few times in all. */
+ * length is unknown, assumes that at least as many elements follow as were read. The store then at least
+ * doubles when it grows, so elements are copied only a few times. */
 static uint64_t estimate_elements(const struct mm_json_store *store, const char *at, const char *end,
                                   size_t elements) {
     const uint64_t here = (uint64_t)(end - at + 1) / 2 + 1;
@@ -47,8 +47,8 @@ static bool move(struct mm_json_store *store, const char *at, const char *end) {
     return true;
 }
 
-/* A block grows in place up to bytes_max. Elements move to another block only if the body's length is
- * unknown, or the elements of a later operand are larger. Both blocks exist during the move. */
+/* A block grows in place up to bytes_max. Elements move to another block only in two cases: the body's length
+ * is unknown, or a later operand has larger elements. Both blocks exist during the move. */
 void mm_json_store_grow(struct mm_json_store *store, const char *at, const char *end) {
     const size_t needed = store->used_bytes + store->element_bytes;
     const bool can_grow = needed > store->bytes_max

@@ -4,15 +4,15 @@
 #include "gpu/memory/budget.h"
 #include "gpu/product/product.h"
 
-/* Each operand begins at a multiple of 64 bytes, so each but the first may need padding. */
+/* Each operand begins at a multiple of 64 bytes, so each operand except the first may need padding. */
 enum { MM_JSON_ALIGNMENT = 64, MM_JSON_PADDING_MAX = (MM_OPERANDS_MAX - 1) * MM_JSON_ALIGNMENT };
 
 static inline size_t mm_json_aligned(size_t bytes) {
     return mm_size_round_up(bytes, MM_JSON_ALIGNMENT);
 }
 
-/* The caller first sets `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps`, and all other
- * members to 0. One thread at a time may use a store. */
+/* The caller first sets `limits`, `reservation`, `bytes_left`, `element_bytes` and `keeps`. It clears the
+ * other members. One thread at a time may use a store. */
 struct mm_json_store {
     const struct mm_limits *limits;
     struct mm_reservation *reservation;
@@ -22,7 +22,7 @@ struct mm_json_store {
     struct mm_buffer memory; /* a caller that takes ownership clears this member */
     size_t used_bytes;
     size_t capacity_bytes; /* bytes of `memory` that elements may use */
-    size_t bytes_max;      /* the most bytes to which `memory` can grow in place */
+    size_t bytes_max;      /* size to which `memory` can grow in place */
 };
 
 /* Frees the memory. The store then accepts no elements. */

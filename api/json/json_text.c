@@ -129,7 +129,6 @@ static enum mm_json_event read_string(struct mm_json_reader *reader, const char 
     return MM_JSON_VALUE;
 }
 
-/* Writes a character as UTF-8. Returns its length in bytes. */
 static size_t put_utf8(uint32_t character, char *out) {
     if (character < 0x80) {
         out[0] = (char)character;
@@ -142,7 +141,7 @@ static size_t put_utf8(uint32_t character, char *out) {
     return bytes;
 }
 
-/* Decodes a string without its quotes, cut to fit, and adds a NUL. Returns the length. */
+/* Decodes the text between a string's quotes, cut to fit, and adds a NUL. Returns the length. */
 static size_t copy_string(const char *text, struct mm_json_token token, char buffer[MM_JSON_TEXT_MAX]) {
     enum { CHARACTER_MAX = 4 };
     const char *at = text + token.at + 1, *end = text + token.at + token.bytes - 1;
@@ -160,7 +159,7 @@ static size_t copy_string(const char *text, struct mm_json_token token, char buf
     return length;
 }
 
-/* Returns the end of the number or word at `at`, even if misspelled; at + 1 if no word is there. */
+/* Returns the end of the number or word at `at`, even if misspelled. Returns at + 1 if neither is there. */
 static const char *word_end(const char *at, const char *end) {
     const char *start = at;
     while (at < end && is_of_word(*at))
@@ -258,8 +257,7 @@ static enum mm_json_event read_value(struct mm_json_reader *reader, const char *
     return event;
 }
 
-/* Reads the token at reader->at, which is not a space. Skips a comma or a colon, and then returns
- * MM_JSON_WAIT. */
+/* Reads the token at reader->at, which is not a space. After a comma or a colon, returns MM_JSON_WAIT. */
 static enum mm_json_event read_here(struct mm_json_reader *reader, const char *text, size_t bytes,
                                     bool is_all) {
     const char first = text[reader->at];

@@ -38,8 +38,8 @@ enum mm_json_place {
 };
 
 /* The state of reading one text; initialize it with zeros. One thread at a time may use a reader. A caller
- * may read the elements of an array itself. The caller then sets `at`, and sets `place` to MM_JSON_COMMA
- * after an element, or to MM_JSON_NEXT_VALUE after a comma. */
+ * may read the elements of an array without mm_json_next. It must then set `at` to the next byte, and `place`
+ * to MM_JSON_COMMA after an element, or to MM_JSON_NEXT_VALUE after a comma. */
 struct mm_json_reader {
     size_t at; /* offset of the next byte to read */
     enum mm_json_place place;
@@ -50,10 +50,10 @@ struct mm_json_reader {
     size_t retry_bytes;         /* a long incomplete token is read again when this many bytes have arrived */
 };
 
-/* Reads the next event. `text` has all bytes that have arrived since the beginning of the body; its address
- * may change between calls. is_all: nothing more will arrive. Skips a byte order mark at the beginning. Does
- * not report duplicate names. Do not call again after MM_JSON_END or MM_JSON_FAULT. The time is linear in the
- * length of the text, even if the text arrives in small chunks. */
+/* Reads the next event. `text` has all bytes that have arrived since the beginning of the body. The address
+ * of `text` may change between calls. If is_all, nothing more will arrive. Skips a byte order mark at the
+ * beginning. Does not report duplicate names. Do not call again after MM_JSON_END or MM_JSON_FAULT. The time
+ * is linear in the length of the text, even if the text arrives in small chunks. */
 enum mm_json_event mm_json_next(struct mm_json_reader *reader, const char *text, size_t bytes, bool is_all);
 
 static inline const char *mm_json_skip_spaces(const char *at, const char *end) {
@@ -72,8 +72,7 @@ enum mm_json_event mm_json_fault(struct mm_json_reader *reader, struct mm_json_t
 enum mm_status mm_json_fail(const struct mm_json_reader *reader, const char *text, const char *example,
                             struct mm_error *error);
 
-/* Sets *error to MM_BAD_REQUEST for an empty body, without line and column. `example` shows a valid
- * object. */
+/* Sets *error to MM_BAD_REQUEST for an empty body, without line and column. `example` is a valid object. */
 enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 
 /* Sets the error's line and column to the beginning of the token. A byte order mark does not count as a
@@ -90,8 +89,8 @@ struct mm_value mm_json_value(const char *text, struct mm_json_token token, char
 
 /* --- short texts that are complete (json_members.c) */
 
-/* Checks the syntax of a whole text. Fails with MM_BAD_REQUEST; the error has line and column unless the text
- * is empty. */
+/* Checks the syntax of a whole text. Fails with MM_BAD_REQUEST, with line and column if the text is not
+ * empty. */
 enum mm_status mm_json_check(const char *text, size_t bytes, const char *example, struct mm_error *error);
 
 /* A member of an object. For an element of an array, the name is empty. */
@@ -103,11 +102,10 @@ struct mm_json_member {
     char buffer[MM_JSON_TEXT_MAX];
 };
 
-/* Reads the next member of a text that mm_json_check has accepted; false if there are no more. For the
- * outermost object, begin with a reader of zeros. For an array or object inside it, begin with the reader
- * that mm_json_within returns, and pass the value's text and length. */
+/* Reads the next member of a text that mm_json_check has accepted. Returns false if there are no more
+ * members. For the outermost object, begin with a reader of zeros. For an array or object inside it, begin
+ * with the reader that mm_json_within returns, and pass the value's text and length. */
 bool mm_json_step(struct mm_json_reader *reader, const char *text, size_t bytes,
                   struct mm_json_member *member);
 
-/* Returns a reader for the members of an array or object, for mm_json_step. */
 struct mm_json_reader mm_json_within(const struct mm_value *value);

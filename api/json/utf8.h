@@ -1,5 +1,4 @@
-/* Checks UTF-8 (the Unicode standard, table 3-7), and writes JSON strings. Any thread may call these
- * functions. */
+/* Checks UTF-8 (Unicode's table 3-7), and writes JSON strings. Any thread may call these functions. */
 #pragma once
 
 #include "api/number/digits.h"

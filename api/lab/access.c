@@ -140,7 +140,7 @@ void mm_access_init(struct mm_access_request *request) {
     *request = (struct mm_access_request){.parameters.table = &table, .backend = "auto"};
 }
 
-/* Adds the accesses of a pattern: one for each stride, or just one if the pattern has no strides. */
+/* Adds the accesses of a pattern: one for each stride if the pattern has strides, otherwise one. */
 static void add(struct mm_probe *probe, const uint32_t *sets, struct mm_access access) {
     const bool strides = access.pattern == MM_PATTERN_STRIDE;
     for (access.stride = strides; access.stride <= (strides ? MM_STRIDE_MAX : 0); access.stride++) {

@@ -30,7 +30,7 @@ struct mm_access_request {
     unsigned shift;                /* `shift` of struct mm_access; the request calls it "offset" */
 };
 
-/* Accesses are drawn only if at most this many of a probe's accesses are in shared memory. */
+/* A probe is not drawn if more than this many of its accesses are in shared memory. */
 enum { MM_ACCESS_DRAWN_MAX = 8 };
 
 /* Initializes a request. The parameters are members of a JSON body. A set is one value or a list of different
@@ -38,19 +38,20 @@ enum { MM_ACCESS_DRAWN_MAX = 8 };
  * number is inactive. */
 void mm_access_init(struct mm_access_request *request);
 
-/* Fills a probe with every combination of the sets, accesses in shared memory first. A missing kind of access
- * means reads, and a missing bank width means the device's width. Every other missing set has all values. If
- * `stride` is among the patterns, accesses in global memory follow, one for each word size and stride. Fails
- * with MM_BAD_REQUEST if strides come with patterns but without `stride`, or if offsets come with patterns,
- * strides or an offset; the probe is then untouched. */
+/* Fills a probe with every combination of the sets. Accesses in shared memory come first. If `stride` is
+ * among the patterns, accesses in global memory follow: one for each word size and stride. Without a kind of
+ * access, the accesses are reads. Without a bank width, the device's width is used. Every other missing set
+ * has all values.
+ *
+ * Fails with MM_BAD_REQUEST if strides come with patterns but without `stride`, or if offsets come with
+ * patterns, strides or an offset. On failure the probe is unchanged. */
 enum mm_status mm_access_combine(const struct mm_access_request *request, struct mm_probe *probe,
                                  struct mm_error *error);
 
-/* Returns how many of a probe's accesses are in shared memory. These accesses come before all others. */
 size_t mm_access_shared_count(const struct mm_probe *probe);
 
-/* Write a probe's predictions, and the times of accesses that were timed. Both return malloc'ed text, which
- * the caller frees, or NULL if memory runs out. *length does not count the NUL at the end. */
+/* Both functions write a probe's predictions and measured times. They return malloc'ed text, which the caller
+ * frees, or NULL if memory runs out. *length does not count the NUL at the end. */
 char *mm_access_json(const struct mm_probe *probe, size_t *length);
 char *mm_access_table(const struct mm_probe *probe, size_t *length);
 

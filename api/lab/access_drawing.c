@@ -1,7 +1,7 @@
 /* Draws accesses in shared memory for a terminal. */
 #include "api/lab/access.h"
 
-enum { LANES_PER_LINE = 16 }; /* half a warp, which is one transaction for wide words */
+enum { LANES_PER_LINE = 16 }; /* half a warp: one transaction for wide words */
 
 static void write_cell(FILE *out, bool is_active, const char *mark, unsigned number) {
     char cell[16] = "-";

@@ -1,5 +1,4 @@
-/* Writes a probe's times and predictions, as JSON and as tables. A value that was not measured is shown as
- * null or a dash. */
+/* Writes a probe's times and predictions, as JSON and as tables. Unmeasured values are null or a dash. */
 #include "api/lab/access.h"
 
 #include "api/json/json_value.h"
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An access with its measured times and predictions. */
 struct row {
     const struct mm_access *access;
     struct mm_access_time time;

@@ -1,7 +1,7 @@
-/* Reads benchmark requests from JSON, and writes replies as JSON or tables. Knows no queue.
+/* Reads benchmark requests from JSON, and writes replies as JSON or tables. Does not run the benchmarks.
  *
- * Any thread that owns the arguments may call these functions. No pointer may be NULL except `error`, unless
- * a comment allows it. */
+ * Any thread that owns the arguments may call these functions. `error` may be NULL. No other pointer may be
+ * NULL, unless a comment allows it. */
 #pragma once
 
 #include "api/lab/occupancy.h"
@@ -21,8 +21,8 @@ struct mm_benchmark_name {
     unsigned tile; /* 0 if none was given */
 };
 
-/* What an operation does: times variants on matrices, times accesses to a device's memories, or counts the
- * blocks that fit on a multiprocessor. */
+/* What an operation does: it measures variants, measures accesses to a device's memories, or computes how
+ * many blocks fit on a multiprocessor. */
 enum mm_benchmark_kind { MM_BENCHMARK_OF_VARIANTS, MM_BENCHMARK_OF_ACCESSES, MM_BENCHMARK_OF_OCCUPANCY };
 
 /* An operation that a request can name. Only MM_BENCHMARK_OF_VARIANTS uses the members after `kind`.
@@ -60,14 +60,13 @@ struct mm_benchmark_call {
     struct mm_occupancy_request occupancy;
 };
 
-/* Fails with MM_UNSUPPORTED_MEDIA_TYPE unless the body is JSON. The arguments are those of
- * mm_codec_for_request. */
+/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is not JSON. Arguments are as in mm_codec_for_request. */
 enum mm_status mm_benchmark_check_type(const char *content_type, bool body_seen, char first,
                                        struct mm_error *error);
 
 /* Reads a complete body. Fails with MM_BAD_REQUEST (with line, column and field if known), MM_TOO_LARGE,
  * MM_UNSUPPORTED, MM_NO_SUCH_MATRIX, or MM_BAD_SHAPE (stored operands do not fit together). On failure *call
- * is undefined. Stored operands are added to *references, also on failure, and the caller releases them. If
+ * is undefined. Adds stored operands to *references, even on failure. The caller releases the references. If
  * `references` is NULL, stored operands are not supported. */
 enum mm_status mm_benchmark_decode(const void *body, size_t bytes, const struct mm_limits *limits,
                                    struct mm_references *references, struct mm_benchmark_call *call,
@@ -87,10 +86,10 @@ struct mm_benchmark_format {
 enum mm_status mm_benchmark_choose_format(const char *accept, const struct mm_benchmark_format **format,
                                           struct mm_error *error);
 
-/* Writes the names of the devices that rows ran on, each once, with ", " between them, cut to fit. */
+/* Writes the names of the devices that rows ran on. Each name occurs once. Cuts the list to fit. */
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes);
 
-/* Write a benchmark's reply. Both return malloc'ed text, which the caller frees, or NULL if memory runs
+/* Both functions write a reply as malloc'ed text, which the caller frees. They return NULL if memory runs
  * out. */
 char *mm_benchmark_json(const struct mm_benchmark *benchmark, size_t *length);
 char *mm_benchmark_text(const struct mm_benchmark *benchmark, size_t *length);

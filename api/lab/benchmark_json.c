@@ -29,7 +29,7 @@ static json_t *make_count(uint64_t figure) {
     return figure == MM_TRAFFIC_UNKNOWN ? json_null() : mm_json_count(figure);
 }
 
-/* Adds the predicted memory traffic. For the host, adds only the loads, because caches hide the rest. */
+/* Adds the predicted memory traffic. On the host, adds only the loads, because caches hide other traffic. */
 static int put_traffic(json_t *object, const struct mm_benchmark *benchmark, const struct mm_traffic *traffic,
                        bool is_host) {
     const double intensity = mm_benchmark_intensity(benchmark, traffic);

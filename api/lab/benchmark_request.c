@@ -1,5 +1,5 @@
-/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Names of variants are
- * not looked up here. */
+/* Reads a benchmark's request, and checks its members in the order of docs/http-api.md. Looks up no
+ * variants. */
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads the operation before all other members, because it decides which members are allowed. */
+/* Reads the operation first, because the operation decides which other members are allowed. */
 static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_call *call,
                               struct mm_error *error) {
     struct mm_json_reader reader = {0};
@@ -36,8 +36,8 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
                          member.value.text, known);
 }
 
-/* Keeps the error that docs/http-api.md reports first: a malformed request, then an exceeded limit, then
- * something unsupported. Returns true if *kept became *other. */
+/* Keeps one of two errors, in the order of docs/http-api.md: a malformed request comes first, then an
+ * exceeded limit, then something unsupported. Returns true if *kept became *other. */
 static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
     const bool is_first = other->status != MM_OK && (kept->status == MM_OK || other->status < kept->status);
     if (is_first)
@@ -46,8 +46,7 @@ static bool choose_error(struct mm_error *kept, const struct mm_error *other) {
 }
 _Static_assert(MM_BAD_REQUEST < MM_TOO_LARGE && MM_TOO_LARGE < MM_UNSUPPORTED, "the order of choose_error");
 
-/* Reads all members of an object. If several are wrong, *first becomes the error that choose_error prefers.
- */
+/* Reads an object's members. If several are wrong, choose_error decides which error *first becomes. */
 static void read_object(struct mm_json_reader reader, const struct mm_slice *text,
                         enum mm_parameter_place place, const struct mm_limits *limits,
                         struct mm_parameters *values, struct mm_error *first) {
@@ -62,8 +61,7 @@ static void read_object(struct mm_json_reader reader, const struct mm_slice *tex
         else
             (void)mm_parameter_set_value(values, place, name->text, name->length, &member.value, limits,
                                          &one);
-        /* Finding a line reads the text from its beginning, so this is done only for an error that is
-         * kept. */
+        /* mm_json_locate reads from the text's beginning, so it is called only for a kept error. */
         if (choose_error(first, &one) && one.status == MM_BAD_REQUEST)
             mm_json_locate(text->start, member.token, first);
     }
@@ -135,7 +133,6 @@ static enum mm_status read_variants(struct mm_parameters *values, const struct m
     return MM_OK;
 }
 
-/* Reads an operand such as {"from": "NAME"}. */
 static enum mm_status read_operand(struct mm_parameters *values, const struct mm_parameter *row,
                                    const struct mm_value *given, struct mm_error *error) {
     struct mm_operands *operands = (struct mm_operands *)values;
@@ -153,7 +150,6 @@ static enum mm_status read_operand(struct mm_parameters *values, const struct mm
                                  (struct mm_slice){from.value.text, from.value.length}, error);
 }
 
-/* Reads the members of the epilogue. */
 static enum mm_status read_epilogue(struct mm_parameters *values, const struct mm_parameter *row,
                                     const struct mm_value *given, struct mm_error *error) {
     const struct mm_slice text = {given->text, given->length};
@@ -244,8 +240,8 @@ static enum mm_status check_stored(const struct mm_operand *operand, struct mm_e
                          operand->role.name, value->name, text);
 }
 
-/* Sets the operands' shapes and the epilogue. If the client named only one of two operands, the other becomes
- * uniform(0). With an epilogue, operands that the client does not name have their index as seed. */
+/* Sets the operands' shapes and the epilogue. An operand that the client did not name becomes uniform(SEED).
+ * SEED is the operand's index. But if the client named only one of a and b, SEED is 0 for the other one. */
 static enum mm_status complete_operands(struct values *values, struct mm_epilogue *epilogue,
                                         struct mm_error *error) {
     static const struct mm_shape *const no_inline[MM_OPERANDS_MAX] = {NULL};

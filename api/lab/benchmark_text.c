@@ -1,5 +1,4 @@
-/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of predicted memory
- * traffic. */
+/* Writes a benchmark's reply for a terminal: a title, a table of times, and a table of predicted traffic. */
 #include "api/lab/benchmark.h"
 
 #include "api/text.h"
@@ -25,13 +24,13 @@ enum column {
     COLUMN_COUNT
 };
 
-/* Columns of the traffic table: the columns up to BACKEND, a column for each figure of mm_traffic except the
- * loads, and the intensity. */
+/* The traffic table has the columns up to BACKEND, then a column for each figure of mm_traffic except the
+ * loads, then the intensity. */
 enum { TRAFFIC_FIRST = BACKEND + 1, INTENSITY = TRAFFIC_FIRST + MM_TRAFFIC_COUNT - 1 };
 static_assert((unsigned)INTENSITY < COLUMN_COUNT, "a line of traffic is no longer than one of times");
 
-/* A line of a table. The error of a failed row is written after its cells. A column whose head is empty is
- * not written. */
+/* A line of a table. A failed row's error follows the row's cells. Columns with an empty head are not
+ * written. */
 enum { CELL_BYTES = 80 };
 struct line {
     char cells[COLUMN_COUNT][CELL_BYTES];

@@ -9,7 +9,7 @@
 
 #define EXAMPLE "{\"op\": \"occupancy\", \"threads_per_block\": 256, \"registers_per_thread\": 40}"
 
-/* The range of each list's numbers. Compute capabilities are names such as "9.0" instead. */
+/* The range of each list's numbers. Compute capabilities are names such as "9.0", so they have no range. */
 static const struct {
     unsigned least, most;
     const char *expected;

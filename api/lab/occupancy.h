@@ -31,15 +31,16 @@ struct mm_occupancy_request {
 void mm_occupancy_init(struct mm_occupancy_request *request);
 
 /* Completes a request. If the list of shared memory is missing, blocks use no shared memory. Fails with
- * MM_BAD_REQUEST if the list of threads or registers is missing, and with MM_TOO_LARGE if there are more than
- * MM_OCCUPANCY_ROWS_MAX rows. If the client gave no compute capability, the caller sets one afterwards. */
+ * MM_BAD_REQUEST if the list of threads or registers is missing. Fails with MM_TOO_LARGE if there are more
+ * than MM_OCCUPANCY_ROWS_MAX rows. If the client gave no compute capability, the caller must set one
+ * afterwards. */
 enum mm_status mm_occupancy_complete(struct mm_occupancy_request *request, struct mm_error *error);
 
-/* Write the rows of a complete request. Both return malloc'ed text, which the caller frees, or NULL if memory
- * runs out. *length does not count the NUL at the end. */
+/* Both functions write the rows of a complete request. Both return malloc'ed text, which the caller frees, or
+ * NULL if memory runs out. *length does not count the NUL at the end. */
 char *mm_occupancy_json(const struct mm_occupancy_request *request, size_t *length);
 char *mm_occupancy_table(const struct mm_occupancy_request *request, size_t *length);
 
-/* Returns a list of the resources that limit the number of blocks. The caller owns the reference. NULL if
- * memory runs out. */
+/* Returns the resources that limit the number of blocks. The caller owns the list. NULL if memory runs
+ * out. */
 struct json_t *mm_occupancy_limiters(const struct mm_occupancy *occupancy);

@@ -1,5 +1,5 @@
 /* A .npy file begins with a magic string, a version, and the header's length. The header is a Python dict of
- * three literals. The reader accepts every header that NumPy has ever written, but no other Python. */
+ * three literals. The reader accepts every header that NumPy has ever written, but no other Python text. */
 #include "api/npy/npy.h"
 
 #include "api/element.h"
@@ -36,7 +36,7 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
     return mm_fail_field(error, MM_BAD_REQUEST, field, "the .npy file %s is refused: %s", field, what);
 }
 
-/* Fails: the server lacks the element type. The error lists the supported types. */
+/* Fails because the server lacks the element type. The error lists the supported types. */
 static enum mm_status fail_descr(const char *field, struct mm_slice descr, struct mm_error *error) {
     char known[96];
     size_t length = 0;
@@ -92,8 +92,8 @@ static enum mm_status read_string(struct reader *reader, const char *expected, s
     return MM_OK;
 }
 
-/* Whether NumPy's type name means this type. The byte order of a one-byte type does not matter, so writers
- * put any mark there. Types that NumPy does not know are void, which has no byte order. */
+/* Whether NumPy's type name means this type. The name begins with a mark for the byte order. Any mark may
+ * come before a one-byte type. A type that NumPy does not know is written as void, without a byte order. */
 static bool is_descr(struct mm_slice descr, enum mm_dtype dtype) {
     const char *npy = mm_element(dtype)->npy;
     const char *marks = mm_dtype_bytes(dtype) == 1 ? "<>=|" : npy[1] == 'V' ? "<|" : "<";
@@ -127,7 +127,8 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads a decimal number without sign and leading zeros. *overflow: the number is 2⁶⁴ or more. */
+/* Reads a decimal number without sign and leading zeros. *overflow becomes true if the number is 2⁶⁴ or
+ * more. */
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
@@ -165,8 +166,7 @@ static enum mm_status fail_dimension(const struct reader *reader, struct mm_slic
                          digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
 }
 
-/* Reads a tuple. Python writes (3, 4), and also accepts (3, 4,). In a tuple of one element, the comma is
- * required. */
+/* Reads a tuple. A comma may follow the last element, and must follow the only one: (3, 4), (3, 4,), (3,). */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
     struct mm_shape shape = {0};
     struct mm_slice large = {0};
@@ -253,8 +253,8 @@ static enum mm_status read_dict(struct reader *reader, struct mm_npy_header *hea
     return reader->position == reader->end ? MM_OK : fail_expected(reader, "its end");
 }
 
-/* Fails: the data is not a .npy file. The error shows the first bytes, which are a file's name if the client
- * forgot curl's @. */
+/* Fails because the data is not a .npy file. The error shows the first bytes. If the client forgot curl's @,
+ * these bytes are a file's name. */
 static enum mm_status fail_magic(const char *field, const char *data, size_t bytes, struct mm_error *error) {
     char got[24] = "is empty";
     size_t shown = 0;
@@ -347,9 +347,9 @@ TILE_COPIER(16)
 TILE_COPIER(32)
 TILE_COPIER(64)
 
-/* The first and the last dimension form matrices, one for each index of the dimensions between them. The
- * function transposes one matrix after another. The index of the second dimension changes fastest, because
- * neighbouring matrices share cache lines of `from`. */
+/* The first and the last dimension form matrices: one for each combination of the other indices. The function
+ * transposes one matrix after another. The index of the second dimension changes fastest, because matrices
+ * that are neighbours in that dimension share cache lines of `from`. */
 void mm_npy_reorder(const struct mm_shape *shape, enum mm_dtype dtype, const void *from, void *to) {
     const size_t bytes = mm_dtype_bytes(dtype);
     const unsigned last = shape->rank - 1;

@@ -4,8 +4,8 @@
 
 #include "gpu/product/shape.h"
 
-/* Sizes in bytes of the headers that the server writes. Sizes are multiples of 64, because NumPy aligns
- * elements to 64 bytes. Headers of arrays up to rank 2 have MM_NPY_HEAD_BYTES. */
+/* Sizes in bytes of the headers that the server writes. The sizes are multiples of 64, because NumPy aligns
+ * elements to 64 bytes. The header of an array up to rank 2 has MM_NPY_HEAD_BYTES. */
 enum { MM_NPY_HEAD_BYTES = 128, MM_NPY_HEAD_BYTES_MAX = 256, MM_NPY_SHAPE_TEXT_MAX = 22 * MM_RANK_MAX + 4 };
 
 #define MM_NPY_TYPE "application/x-npy"
@@ -26,8 +26,7 @@ struct mm_npy_header {
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
                                   struct mm_npy_header *header, struct mm_error *error);
 
-/* Writes the shape as a Python tuple: "(2, 3)", "(3,)", "()". Returns the end of the text, where the NUL
- * is. */
+/* Writes the shape as a Python tuple: "(2, 3)", "(3,)", "()". Returns the address of the NUL at the end. */
 char *mm_npy_shape_text(const struct mm_shape *shape, char text[MM_NPY_SHAPE_TEXT_MAX]);
 
 /* Writes a version 1.0 header for elements in C order. Returns the header's size. */

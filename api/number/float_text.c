@@ -1,6 +1,6 @@
 /* Writes a float32 like printf's %g, with the fewest digits from six to nine that read back as the number.
- * Uses only integer arithmetic. A float64 is written by printf; the point is always '.', because this program
- * never calls setlocale. */
+ * Uses only integer arithmetic. For a float64, the file uses printf. The point is always '.', because this
+ * program never calls setlocale. */
 #include "api/number/float_text.h"
 
 #include "api/number/digits.h"
@@ -48,8 +48,8 @@ static size_t special_text(double value, char *text) {
     return (size_t)(mm_put_text(mm_put_text(mm_put_text(text, "\""), mm_float_word(value)), "\"") - text);
 }
 
-/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the value of the
- * type's lowest bit in the mantissa. `unit` exceeds 1 if the number is subnormal or of a narrow type. */
+/* A finite float32 other than 0: mantissa·2^exponent. The mantissa has 24 bits. `unit` is the value that the
+ * type's lowest bit has in the mantissa. It exceeds 1 if the number is subnormal or of a narrow type. */
 struct parts {
     uint64_t mantissa;
     int exponent;
@@ -72,8 +72,9 @@ static inline uint64_t multiply(uint64_t a, uint64_t b) {
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* The number times the power of ten that gives it nine digits before the point. `below` and `above` are the
- * distances to the midpoints between the number and its neighbours. The unit of all three is 2^-POINT. */
+/* A number, multiplied by the power of ten that gives it nine digits before the point. `below` and `above`
+ * are the distances to the midpoints between the number and its neighbours. All three are in units of
+ * 2^-POINT. */
 struct scaled {
     uint64_t value, below, above;
     int exponent; /* decimal exponent of the number */
@@ -82,10 +83,10 @@ struct scaled {
 
 enum { POINT = 33, DOUBT = 3 };
 
-/* Each result is less than two units too small: the power of ten is less than one unit too small in its last
- * bit, and bits below 2^-POINT are dropped. No decision depends on this error. A decimal of six to eight
- * digits that is so near to a midpoint of float32 is the midpoint. A float32 that is so near to the middle of
- * two such decimals is the middle. */
+/* Each result is less than two units too small: less than one because the power of ten has only 64 bits, and
+ * less than one because bits below 2^-POINT are dropped. This error changes no decision. A decimal of six to
+ * eight digits that is so near to a midpoint of float32 is exactly the midpoint. A float32 that is so near to
+ * the middle of two such decimals is exactly the middle. */
 static inline struct scaled scale(const struct parts *parts) {
     /* 78913/2¹⁸ is log10(2). The estimate is right or 1 too low. If it is too low, the result has ten
      * digits. */
@@ -119,8 +120,7 @@ static inline uint64_t round_to(const struct scaled *scaled, uint64_t unit) {
     return (quotient + (twice + (quotient & 1) > unit)) * unit;
 }
 
-/* Whether the decimal reads back as the number. The function has no branches, because the CPU would
- * mispredict half of them. */
+/* Whether the decimal reads back as the number. Has no branches, because the CPU would mispredict half. */
 static inline bool reads_back(const struct scaled *scaled, uint64_t digits) {
     const uint64_t decimal = digits << POINT;
     const uint64_t is_below = -(uint64_t)(decimal < scaled->value);
@@ -133,8 +133,8 @@ static inline uint64_t choose(bool first, uint64_t x, uint64_t y) {
     return y ^ ((x ^ y) & -(uint64_t)first);
 }
 
-/* Returns the fewest digits, at least six, that read back as the number, followed by zeros up to nine digits.
- * If a number of digits suffices, every larger number of digits suffices too. */
+/* Returns nine digits: the fewest, but at least six, that read back as the number, and then zeros. *precision
+ * becomes the count of digits before these zeros. If six digits suffice, seven and eight suffice too. */
 static inline uint64_t choose_digits(const struct scaled *scaled, int *precision) {
     const uint64_t eight = round_to(scaled, 10), seven = round_to(scaled, 100), six = round_to(scaled, 1000);
     const bool is_eight = reads_back(scaled, eight);
@@ -145,8 +145,8 @@ static inline uint64_t choose_digits(const struct scaled *scaled, int *precision
 }
 
 /* Returns eight decimal digits as bytes, the highest digit in the lowest byte. Splits the number into groups
- * of four digits, then into pairs and digits; each step splits all groups at once. 10486/2²⁰ replaces 1/100,
- * and 103/2¹⁰ replaces 1/10, which is precise enough here. */
+ * of four digits, then into pairs and digits; each step splits all groups at once. Multiplies by 10486/2²⁰
+ * instead of 1/100, and by 103/2¹⁰ instead of 1/10. For such small numbers, the results are exact. */
 static inline uint64_t spread_digits(uint64_t number) {
     number = number / 10000 | (number % 10000) << 32;
     const uint64_t hundreds = number * 10486 >> 20 & UINT64_C(0x0000007F0000007F);
@@ -155,8 +155,8 @@ static inline uint64_t spread_digits(uint64_t number) {
     return (number - tens * 10) << 8 | tens;
 }
 
-/* Nine digits as characters: `first`, and eight in `others`, the highest of these in the lowest byte. `count`
- * excludes zeros at the end. */
+/* Nine digits as characters. `first` is the highest digit. `others` has the other eight digits, the highest
+ * of them in the lowest byte. `count` excludes zeros at the end. */
 struct digits {
     char first;
     uint64_t others;
@@ -237,7 +237,7 @@ size_t mm_float_text(float value, char *text) {
     return write_number(bits >> 31, number, scaled.exponent, precision, text);
 }
 
-/* Splits a float32 that has the value of a narrow type's element. `unit` is the lowest bit of the narrow
+/* Splits an element of a narrow type, given as a float32. `unit` becomes the lowest bit of that type's
  * mantissa. */
 static struct parts split_narrow(uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
     const int least_exponent = 2 - (1 << (exponent_bits - 1)); /* smallest exponent of normal numbers */

@@ -16,8 +16,8 @@ enum {
  * strings with quotes. */
 size_t mm_float_text(float value, char *text);
 
-/* Writes a JSON number without a NUL. Returns its length, at most MM_DOUBLE_TEXT_MAX. A finite value gets the
- * fewest of 15, 16 or 17 digits that read back. -0, NaN and infinities are written as by mm_float_text. */
+/* Writes a JSON number without a NUL. Returns its length, at most MM_DOUBLE_TEXT_MAX. A finite value has 15,
+ * 16 or 17 digits: the fewest that read back. -0, NaN and infinities are written as by mm_float_text. */
 size_t mm_double_text(double value, char *text);
 
 /* Writes an element of a narrow float type (gpu/matrix/narrow.h), as mm_float_text does, but with one to five

@@ -1,5 +1,5 @@
 /* Reads JSON numbers in one pass: the first 19 significant digits as an integer, and a power of ten. One
- * multiplication gives a float32, unless the result is near a tie. For a tie or a longer number, the C
+ * multiplication usually gives the float32. If the result is near a tie or the number is longer, the C
  * library reads a copy of bounded length. */
 #include "api/number/number.h"
 
@@ -35,7 +35,8 @@ static uint64_t load(const char *text) {
     return le64toh(bytes);
 }
 
-/* Whether all bytes are ASCII digits, 0x30 to 0x39: each upper half is 3, also after adding 6. */
+/* Whether all bytes are ASCII digits, 0x30 to 0x39. A byte is a digit if its upper four bits are 3, both
+ * before and after adding 6. */
 static bool is_eight_digits(uint64_t bytes) {
     const uint64_t upper = UINT64_C(0xF0F0F0F0F0F0F0F0);
     return ((bytes & upper) | ((bytes + UINT64_C(0x0606060606060606)) & upper) >> 4) ==
@@ -140,13 +141,13 @@ __attribute__((always_inline)) static inline const char *parse(const char *text,
     return at;
 }
 
-/* Enough digits to round to a float64. A midpoint of two neighbours has at most 767 digits, and of all later
- * digits it only matters whether one is not 0. */
+/* 800 digits are enough to round to a float64, because a midpoint of two neighbours has at most 767 digits.
+ * Of all later digits, it matters only whether one is not 0. */
 enum { COPY_DIGITS_MAX = 800, COPY_BYTES = COPY_DIGITS_MAX + 32 };
 
 /* Writes the number without its sign, for strtod. The copy has no point, because the locale decides which
- * character is the point. decimal->exponent belongs to the last of the first DIGITS_MAX digits. The exponent
- * is cut to a range beyond which every number is 0 or infinite. */
+ * character is the point. decimal->exponent is the exponent of the last digit in decimal->digits. The copy's
+ * exponent is limited to ±100000, because beyond this limit every number is 0 or infinite. */
 static void copy_bounded(const struct decimal *decimal, char *copy) {
     const int64_t cut = 100000;
     int count = 0;
@@ -170,7 +171,7 @@ static void copy_bounded(const struct decimal *decimal, char *copy) {
     snprintf(copy + count, COPY_BYTES - (size_t)count, "e%" PRId64, exponent);
 }
 
-/* Returns the nearest float32 (narrow) or float64. Rounds only once. */
+/* Returns the nearest float32 if `narrow`, otherwise the nearest float64. Rounds only once. */
 static double read_by_strtod(const struct decimal *decimal, bool narrow) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -186,7 +187,7 @@ enum { FLOAT_BIAS = 127, FLOAT_BITS_INFINITE = 0x7f800000 };
  * or 128 bits. Only the upper 64 bits are kept. Dropping the lower bits loses less than 1. The power's own
  * error, less than 1 in its last bit, also adds less than 1. So the number lies in [upper, upper + 2). */
 static inline bool round_float32(uint64_t digits, int64_t exponent, uint32_t *bits) {
-    if (digits == 0 || exponent < MM_TEN_MIN) { /* less than half the least float32 */
+    if (digits == 0 || exponent < MM_TEN_MIN) { /* less than half the smallest float32 */
         *bits = 0;
         return true;
     }
@@ -269,8 +270,8 @@ const char *mm_number_float64(const char *text, const char *end, void *element, 
     return stop;
 }
 
-/* Compares the number's absolute value with the float64 nearest to it: negative, 0 or positive. Reads the
- * number by strtod twice, rounded down and rounded up. */
+/* Compares the number's absolute value with `nearest`, the float64 nearest to it. The result is negative, 0
+ * or positive. Reads the number by strtod twice: rounded down and rounded up. */
 static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     char copy[COPY_BYTES];
     copy_bounded(decimal, copy);
@@ -282,8 +283,9 @@ static int compare_by_strtod(const struct decimal *decimal, double nearest) {
     return (above > nearest) - (below < nearest);
 }
 
-/* Reads a number as a float32 that rounds to a narrower type exactly as the number does (rounding to odd).
- * The nearest float64 decides, unless that float64 is a midpoint; then the digits decide. */
+/* Reads a number as a float32, rounded to odd. Rounding this float32 to a narrower type then gives what
+ * rounding the number itself would give. If the nearest float64 is also a float32, the number may still be a
+ * little smaller or larger, so its digits decide. */
 static const char *read_to_odd(const char *text, const char *end, float *odd) {
     struct decimal decimal;
     double value;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* A part is the rows that one thread writes. 32768 elements take half a millisecond, much longer than
- * starting a thread's work. A part has space for the longest text of its rows, and MM_FLOAT_TEXT_BUFFER more
- * bytes, which the writer of the last number may overwrite. */
+ * starting a thread's work. Each part has space for the longest text of its rows, plus MM_FLOAT_TEXT_BUFFER
+ * bytes that the writer of the last number may overwrite. */
 enum { PARTS_MAX = 256, PART_ELEMENTS = 32 << 10 };
 
 static unsigned count_parts(const struct mm_matrix *matrix) {
@@ -20,7 +20,7 @@ static unsigned count_parts(const struct mm_matrix *matrix) {
     return count < 2 ? 1 : count < PARTS_MAX ? (unsigned)count : PARTS_MAX;
 }
 
-/* Sets *bytes to the most bytes of a row with its marks. False if they exceed SIZE_MAX. */
+/* Sets *bytes to the greatest length of a row's text with its marks. Returns false if it exceeds SIZE_MAX. */
 static bool row_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes) {
     const size_t element_bytes = mm_element(matrix->dtype)->text_max + 1;
     const size_t around_bytes = strlen(marks->begin) + strlen(marks->end);
@@ -85,7 +85,7 @@ struct parts {
     size_t bytes[PARTS_MAX];
 };
 
-/* The multiplication cannot overflow, because the text of every row fits in memory. */
+/* The multiplication cannot overflow, because the text of all rows fits in memory. */
 static size_t first_row(const struct parts *parts, unsigned part) {
     return parts->matrix->rows * part / parts->count;
 }

@@ -20,7 +20,7 @@ struct mm_row_marks {
     size_t group_rows[MM_ROW_GROUPS_MAX]; /* rows of a group at each level; each number divides the next */
 };
 
-/* Sets *bytes to the most bytes that the text of a dense matrix takes. False if they exceed SIZE_MAX. */
+/* Sets *bytes to the greatest length of a dense matrix's text. Returns false if it exceeds SIZE_MAX. */
 bool mm_rows_text_bytes(const struct mm_matrix *matrix, const struct mm_row_marks *marks, size_t *bytes);
 
 /* Writes the rows without a NUL, and returns the end. `helpers` are threads that write parts of a large

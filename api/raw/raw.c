@@ -1,7 +1,6 @@
-/* The raw format: the bytes of A, B, C and the bias, as far as the operation has them, row-major and
- * little-endian, with nothing between. The query has the shapes. A generated or stored operand has no bytes
- * in the body. Nothing is copied: views point into the body, where elements of C and the bias may lie at odd
- * addresses. The reply is the result's own buffer. */
+/* The raw format: the elements of A, B, C and the bias, one after another, row-major and little-endian. The
+ * query has the shapes. Operands that are absent, generated or stored have no bytes in the body. Nothing is
+ * copied: views point into the body, so C and the bias may be unaligned. The reply is the result's buffer. */
 #include "api/codec.h"
 
 #include <assert.h>
@@ -73,7 +72,7 @@ static const char *guess(const struct mm_operands *into, size_t expected, uint64
                : "";
 }
 
-/* The sum of the sizes cannot overflow, because kind->sizes has checked the limits of all operands
+/* The sum of the sizes cannot overflow, because kind->sizes has checked the limits of all of them
  * together. */
 static enum mm_status check_length(const struct mm_operands *into, const size_t bytes[MM_OPERANDS_MAX],
                                    uint64_t body_bytes, const struct mm_limits *limits,

@@ -32,15 +32,12 @@ static double expect_integer(const struct mm_product *product, size_t row, size_
                                         : (double)(int64_t)mm_finish_uint64_t(&terms, row, col, sum);
 }
 
-static double scale_of(const struct mm_product *product, union mm_scale scale) {
-    return mm_dtype_sum(product->a.dtype) == MM_FLOAT64 ? scale.of_double : (double)scale.of_float;
-}
-
 /* Returns an element of D before it is rounded. *magnitude becomes |alpha|·(|A|·|B|) + |beta·C| + |bias|. */
 static double expect_float(const struct mm_product *product, size_t row, size_t col, double *magnitude) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *addend = &product->addend;
     const enum mm_activation activation = product->epilogue.activation;
-    const double alpha = scale_of(product, product->epilogue.alpha);
+    const enum mm_dtype sum_dtype = mm_dtype_sum(a->dtype);
+    const double alpha = mm_scale_real(sum_dtype, &product->epilogue.alpha);
     double sum = 0.0, low = 0.0, added = 0.0, bias = 0.0;
     *magnitude = 0.0;
     for (size_t depth = 0; depth < product->k; depth++) {
@@ -50,7 +47,7 @@ static double expect_float(const struct mm_product *product, size_t row, size_t 
         *magnitude += fabs(of_a * of_b);
     }
     if (addend->rows > 0)
-        added = scale_of(product, product->epilogue.beta) *
+        added = mm_scale_real(sum_dtype, &product->epilogue.beta) *
                 mm_dtype_get(addend->dtype, addend->data, index_of(addend, false, row, col));
     if (product->bias.rows > 0)
         bias = mm_dtype_get(product->bias.dtype, product->bias.data, col);
@@ -81,12 +78,14 @@ static void expect_activated(struct mm_benchmark *benchmark) {
  * bound E of its argument x at most 1.13·E + 8·u·(|x| + 1) (docs/accuracy.md). */
 static struct mm_bounds bounds_of(const struct mm_benchmark *benchmark, const struct mm_product *product,
                                   enum mm_arithmetic arithmetic) {
-    const double unit = mm_dtype_precision(mm_dtype_sum(product->a.dtype)).unit;
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
+    const double unit = mm_dtype_precision(sum).unit;
     struct mm_bounds bounds = mm_bounds_of(product, arithmetic);
     if (!mm_benchmark_has_activation(&benchmark->request) || unit == 0.0)
         return bounds;
     bounds.relative = 1.13 * (bounds.relative + 4.0 * unit) + 8.0 * unit;
-    bounds.absolute = 1.13 * fabs(scale_of(product, product->epilogue.alpha)) * bounds.absolute + 8.0 * unit;
+    bounds.absolute =
+        1.13 * fabs(mm_scale_real(sum, &product->epilogue.alpha)) * bounds.absolute + 8.0 * unit;
     return bounds;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests alpha, beta, c, bias and activation: refused requests, the log line, and epilogue.py with a server. Ends
-# with status 77 without NumPy.
+# Tests alpha, beta, c, bias and activation: refused requests, the log line, and epilogue.py with a server.
+# Usage: epilogue.sh BACKEND. Ends with status 77 without NumPy, or if the backend has no device.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -9,7 +9,13 @@ find_numpy || {
     exit 77
 }
 
-start --backend cpu
+backend=$1
+start
+devices=$(curl -s --max-time 30 "$url/v1/devices" | jq "[.devices[] | select(.backend == \"$backend\")] | length")
+stop
+[ "$devices" -gt 0 ] || exit 77
+
+start --backend "$backend"
 
 for matrix in '32 {"a": [[1]]}' '64 {"a": [[1]], "dtype": "float64"}'; do
     ask "/v1/matrices/${matrix%% *}" -X PUT -H 'Content-Type: application/json' -d "${matrix#* }"

@@ -30,7 +30,7 @@ static const struct {
     {"alpha, beta c, bias", ANY, ANY, true, true, MM_ACTIVATION_NONE, FAMILY},
     {"alpha 0, beta c, bias", ZERO, ANY, true, true, MM_ACTIVATION_NONE, FAMILY},
     {"alpha, beta 0", ANY, ZERO, true, false, MM_ACTIVATION_NONE, NANS},
-    {"relu", ONE, ONE, false, false, MM_ACTIVATION_RELU, FAMILY},
+    {"alpha, relu", ANY, ONE, false, false, MM_ACTIVATION_RELU, FAMILY},
     {"bias, relu", ONE, ONE, false, true, MM_ACTIVATION_RELU, FAMILY},
     {"alpha, beta c, bias, relu", ANY, ANY, true, true, MM_ACTIVATION_RELU, FAMILY},
     {"alpha, beta c, bias, gelu", ANY, ANY, true, true, MM_ACTIVATION_GELU, FAMILY},
@@ -42,7 +42,7 @@ static const struct {
 };
 
 bool epilogue_suits(const struct family *family) {
-    static const char *const keys[] = {"symmetric",    "signed_zeros", "nonfinite",
+    static const char *const keys[] = {"symmetric",    "signed_zeros", "subnormals",   "nonfinite",
                                        "cancellation", "words",        "extreme_words"};
     for (size_t index = 0; index < sizeof keys / sizeof *keys; index++)
         if (strcmp(family->key, keys[index]) == 0)

@@ -337,9 +337,17 @@ double reference_value(const struct one_case *one, size_t index) {
     return expected.sum / expected.scale;
 }
 
-/* relu gives no -0. */
-static bool is_zero_of_relu(const struct one_case *one, double value) {
-    return one->epilogue.activation == MM_ACTIVATION_RELU && value == 0.0 && signbit(value);
+/* Returns whether a zero has the right sign: relu gives no -0, and alpha·0 has the sign of alpha. */
+static bool is_zero_right(const struct one_case *one, double value) {
+    const enum mm_dtype sum = mm_dtype_sum(one->dtype);
+    if (value != 0.0 || !one->epilogue.is_set)
+        return true;
+    if (one->epilogue.activation == MM_ACTIVATION_RELU)
+        return !signbit(value);
+    if (one->shape.k > 0 || one->epilogue.activation != MM_ACTIVATION_NONE || one->addend.elements != NULL ||
+        one->bias.elements != NULL)
+        return true;
+    return !signbit(value) == !signbit(mm_scale_real(sum, &one->epilogue.alpha));
 }
 
 void reference_compare(const struct one_case *one, const struct image *c, enum mm_arithmetic by,
@@ -358,7 +366,7 @@ void reference_compare(const struct one_case *one, const struct image *c, enum m
         if (is_real) {
             const double value = mm_dtype_get(c->view.dtype, c->view.data, at);
             compare_real(&expected, &arithmetic, k, value, &fraction, &is_right, exactness);
-            is_right = is_right && !is_zero_of_relu(one, value);
+            is_right = is_right && is_zero_right(one, value);
         }
         if (!is_right && exactness->wrong++ == 0)
             exactness->first_wrong = index;

@@ -20,9 +20,11 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
 /* Gives the functions of epilogues (gpu/product/epilogue.h) one name for all types of sums. Kernels with
  * wgmma cannot call functions, so they set CALLS to false. Then the activation must be none or relu. */
 #define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
+    template <bool IS_SUM>                                                                                   \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
-        return mm_load_##SUM(dtype, elements, index);                                                        \
+        return IS_SUM ? __ldg(static_cast<const SUM *>(elements) + index)                                    \
+                      : mm_load_##SUM(dtype, elements, index);                                               \
     }                                                                                                        \
     template <bool CALLS>                                                                                    \
     __device__ __forceinline__ SUM mm_cuda_apply(const struct mm_terms &terms, SUM sum, SUM addend,          \
@@ -40,9 +42,9 @@ MM_CUDA_EPILOGUE(double, MM_CUDA_ACTIVATED(double))
 MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 
 /* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return the row and the column of
- * element i. Loads the addends and biases of all elements first, because each load takes hundreds of
- * cycles. */
-template <bool CALLS = true, unsigned COUNT, typename SUM, typename ROW, typename COL>
+ * element i. First loads the addends and biases of all elements, because each load takes hundreds of cycles.
+ * If IS_SUM, the addend and the bias have the type of the sums. */
+template <bool CALLS, bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
                                                COL col) {
     const struct mm_terms terms = mm_product_terms(&product);
@@ -52,45 +54,15 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
     for (unsigned i = 0; i < COUNT; i++) {
         const bool is_inside = row(i) < product.m && col(i) < product.n;
         if (is_inside && terms.addend != nullptr)
-            addend[i] = mm_cuda_load(terms.dtype, terms.addend,
+            addend[i] =
+                mm_cuda_load<IS_SUM>(terms.dtype, terms.addend,
                                      row(i) * terms.addend_row_step + col(i) * terms.addend_col_step, SUM());
         if (is_inside && terms.bias != nullptr)
-            bias[i] = mm_cuda_load(terms.dtype, terms.bias, col(i), SUM());
+            bias[i] = mm_cuda_load<IS_SUM>(terms.dtype, terms.bias, col(i), SUM());
     }
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
         sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
-}
-
-/* Applies the epilogue in place to ROWS×COLS elements of C, beginning at (row, col). The whole warp calls
- * this after its threads have stored the sums of these elements in C, in the type of the sums. Each thread
- * loads AT_ONCE elements at a time. The sums come from memory because a loop over memory is short. Unrolled
- * code over registers is slower, because a block runs it only once and must fetch all instructions. */
-template <unsigned ROWS, unsigned COLS, unsigned AT_ONCE, bool CALLS, typename SUM>
-__device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &product, size_t row,
-                                                      size_t col) {
-    constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
-    constexpr unsigned APART = 32 / WIDTH; /* distance of a thread's elements, in rows */
-    static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
-    const unsigned lane = threadIdx.x % 32;
-    SUM *const c = static_cast<SUM *>(product.c.data);
-    __syncwarp();
-#pragma unroll 1
-    for (unsigned step = 0; step < COLS / WIDTH * (ROWS / APART / AT_ONCE); step++) {
-        const size_t first = row + step % (ROWS / APART / AT_ONCE) * (APART * AT_ONCE) + lane / WIDTH;
-        const size_t at = col + step / (ROWS / APART / AT_ONCE) * WIDTH + lane % WIDTH;
-        SUM x[AT_ONCE] = {};
-#pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i * APART < product.m && at < product.n)
-                x[i] = c[(first + i * APART) * product.c.ld + at];
-        mm_cuda_finish<CALLS>(
-            product, x, [=](unsigned i) { return first + i * APART; }, [=](unsigned) { return at; });
-#pragma unroll
-        for (unsigned i = 0; i < AT_ONCE; i++)
-            if (first + i * APART < product.m && at < product.n)
-                c[(first + i * APART) * product.c.ld + at] = x[i];
-    }
 }
 
 /* An element type of A and B, as a template parameter of kernels:

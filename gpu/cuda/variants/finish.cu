@@ -27,25 +27,27 @@ struct block {
     static constexpr unsigned THREADS_Y = LINES;
 };
 
-template <class ELEMENT>
+template <enum mm_dtype SUM>
 __global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
     finish(const __grid_constant__ struct mm_product product) {
     const unsigned col = blockIdx.x * block::COLS + threadIdx.x;
     const unsigned first_row = blockIdx.y * block::ROWS + threadIdx.y;
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
-    const auto *sums = static_cast<const typename ELEMENT::sum_type *>(product.a.data);
+    const auto *sums = static_cast<const typename mm_cuda_element<SUM>::sum_type *>(product.a.data);
     if (col >= product.n)
         return;
-    typename ELEMENT::sum_type x[TURNS] = {};
+    typename mm_cuda_element<SUM>::sum_type x[TURNS] = {};
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
         if (first_row + turn * LINES < product.m)
             x[turn] = sums[size_t{first_row + turn * LINES} * product.a.ld + col];
-    if (product.epilogue.is_set)
-        mm_cuda_finish(
-            product, x, [=](unsigned turn) { return size_t{first_row} + turn * LINES; },
-            [=](unsigned) { return col; });
+    const auto row = [=](unsigned turn) { return size_t{first_row} + turn * LINES; };
+    const auto its_col = [=](unsigned) { return col; };
+    if (product.epilogue.is_set && product.c.dtype == SUM)
+        mm_cuda_finish<true, true>(product, x, row, its_col);
+    else if (product.epilogue.is_set)
+        mm_cuda_finish<true, false>(product, x, row, its_col);
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
         if (first_row + turn * LINES < product.m)
@@ -57,8 +59,8 @@ __global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
 struct mm_layout mm_cuda_finish_layout(enum mm_dtype sum) {
     struct mm_layout layout = mm_layout_over<block>();
     layout.follows = mm_kernels_wait();
-    layout.kernel = sum == MM_FLOAT64 ? reinterpret_cast<const void *>(finish<mm_cuda_element<MM_FLOAT64>>)
-                    : sum == MM_INT32 ? reinterpret_cast<const void *>(finish<mm_cuda_element<MM_INT32>>)
-                                      : reinterpret_cast<const void *>(finish<mm_cuda_element<MM_FLOAT32>>);
+    layout.kernel = sum == MM_FLOAT64 ? reinterpret_cast<const void *>(finish<MM_FLOAT64>)
+                    : sum == MM_INT32 ? reinterpret_cast<const void *>(finish<MM_INT32>)
+                                      : reinterpret_cast<const void *>(finish<MM_FLOAT32>);
     return layout;
 }

@@ -343,19 +343,19 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue themselves.
- * float64: C must be float64, because the kernels apply the epilogue to sums that they have stored in C.
- * wgmma: the activation must be none or relu, because the kernels have no code for others. TMA must be able
- * to load the addend. The bias must be aligned, because threads load two of its elements at once. */
+/* Whether the kernels can apply the product's epilogue. They support no activation but none and relu, and for
+ * float64 operands no float32 C. The kernels of wgmma load the addend by TMA. They load two elements of the
+ * bias at once. */
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
     if (!product->epilogue.is_set)
         return true;
+    if (product->epilogue.activation > MM_ACTIVATION_RELU)
+        return false;
     if (product->a.dtype == MM_FLOAT64)
         return product->c.dtype == MM_FLOAT64;
-    return product->epilogue.activation <= MM_ACTIVATION_RELU && product->n % 2 == 0 &&
-           (uintptr_t)product->bias.data % 8 == 0 &&
+    return product->n % 2 == 0 && (uintptr_t)product->bias.data % 8 == 0 &&
            (addend->rows == 0 ||
             (!product->transpose_addend && mm_cuda_is_aligned(addend) && row_bytes % ALIGNMENT == 0));
 }
