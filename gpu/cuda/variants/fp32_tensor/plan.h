@@ -28,7 +28,7 @@ enum {
 };
 
 /* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
- * stores partial sums at most once, because its cluster begins only its first shared tile after step 0. */
+ * stores partial sums at most once, because only the cluster's first shared tile can begin after step 0. */
 struct mm_fp32_partial {
     float *sums;
     unsigned *ready; /* for each consumer warpgroup: 1 if its sums are stored; the caller zeroes it */
@@ -42,8 +42,8 @@ struct mm_fp32_flags {
     unsigned has_costs; /* 1 if a warp has added to its mm_fp32_cost */
 };
 
-/* How much accuracy the limited range of float16 may cost (guard.h): sums over elements of C, except elements
- * whose cost is negligible. */
+/* How much accuracy the limited range of float16 may cost (guard.h). Both sums run over the elements of C,
+ * except elements whose cost is negligible. */
 struct mm_fp32_cost {
     double error_squares; /* sum of the elements' squared error bounds E² */
     double squares;       /* sum of the squared elements */
@@ -91,7 +91,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;
     float range_share;
-    bool is_of_stack; /* if set, the reported path also covers the stack's earlier products */
+    bool is_of_stack; /* the reported path must also cover the stack's earlier products */
 };
 
 #ifdef __CUDACC__

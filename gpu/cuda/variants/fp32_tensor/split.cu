@@ -57,7 +57,7 @@ __device__ __forceinline__ void add_lost(const mm_fp32_operand &operand, unsigne
         atomicAdd(&operand.lost[line], lost);
 }
 
-/* Makes simt compute the product if a line has Inf or NaN, which cannot be split. */
+/* If a line has Inf or NaN, which cannot be split, sets the flag that makes simt compute the product. */
 __device__ __forceinline__ void flag_nonfinite(const mm_fp32_operand &operand, unsigned largest) {
     constexpr unsigned INFINITE = 0x7f800000u;
     if (largest >= INFINITE)
