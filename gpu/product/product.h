@@ -35,7 +35,6 @@ struct mm_stack {
 /* Indices into each list of a product's operands. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERAND_ADDEND, MM_OPERAND_BIAS, MM_OPERANDS_MAX };
 
-/* The matrices of a product: its operands and the result. */
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
@@ -108,13 +107,11 @@ MM_STORE_C(double)
 MM_STORE_C(uint32_t)
 MM_STORE_C(uint64_t)
 
-/* Returns the number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
 __BEGIN_DECLS
-/* Returns the product of a stack with this index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 

@@ -141,8 +141,6 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
     return broadcasts;
 }
 
-/* --- stacks */
-
 /* Adds a dimension at the front of the stack. If one step can run through the new and the first dimension,
  * merges them. */
 static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step, size_t addend_step) {

@@ -44,7 +44,6 @@ template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_pendi
 #endif
 }
 
-/* Waits until all copies that this thread started are finished. */
 __device__ __forceinline__ void mm_wait_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");

@@ -187,8 +187,6 @@ const char *mm_cuda_blas_float8_missing(const struct mm_device *device) {
                                                     : lt_missing_because;
 }
 
-/* --- the lane's handle --------------------------------------------------------------------------- */
-
 static enum mm_status fail_status(const struct mm_lane *lane, int status, struct mm_error *error) {
     const cudaError_t code = status == STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown;
     const enum mm_status result = mm_cuda_status(lane->device, code, "running cuBLAS", error);
@@ -218,8 +216,6 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
         cublas.destroy(lane->blas);
     lane->blas = NULL;
 }
-
-/* --- products ------------------------------------------------------------------------------------ */
 
 /* Products that one call can compute: their matrices lie at equal distances in memory. These distances are
  * a_step, b_step and c_step, in elements. */

@@ -17,7 +17,6 @@ static inline size_t mm_matrices_of_a(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->a_count;
 }
 
-/* Returns the number of matrices of B, which is 1 for a product without a stack. */
 static inline size_t mm_matrices_of_b(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->b_count;
 }

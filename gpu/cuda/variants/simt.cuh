@@ -199,7 +199,6 @@ template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     }
 };
 
-/* Returns the offset of a thread's first element in a slab. */
 template <class OPERAND>
 __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned lane) {
     const unsigned line = OPERAND::line_of(warp, lane, 0);

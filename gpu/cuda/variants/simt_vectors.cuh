@@ -27,7 +27,7 @@ struct mm_simt_vector_params {
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
-constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
+constexpr unsigned MM_SIMT_VECTOR_WARPS = 8;
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
 /* How many lines a block computes. Stored columns: four for each thread of a warp. Stored rows: one for each
  * warp. */
@@ -109,7 +109,7 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
         /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads(); /* wait until this chunk is complete */
+        __syncthreads();
 #pragma unroll
         for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
         /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads(); /* wait until this chunk is complete */
+        __syncthreads();
         const unsigned depths = min(end - chunk, MM_SIMT_CHUNK);
         for (unsigned first = warp * MM_SIMT_IN_FLIGHT; first < depths;
              first += MM_SIMT_VECTOR_WARPS * MM_SIMT_IN_FLIGHT) {

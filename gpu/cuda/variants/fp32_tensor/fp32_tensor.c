@@ -36,8 +36,6 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
                : "its tensor core instructions are those of compute capability 9.0";
 }
 
-/* --- sizes --------------------------------------------------------------------------------------- */
-
 struct sizes {
     unsigned m;
     unsigned n;
@@ -240,8 +238,6 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->threshold = mm_fp32_threshold(sizes->k);
     plan->range_share = mm_fp32_range_share(sizes->k);
 }
-
-/* --- the launch ---------------------------------------------------------------------------------- */
 
 static struct mm_layout layout_of(const void *kernel, unsigned threads, size_t shared_bytes) {
     return (struct mm_layout){.kernel = kernel,

@@ -20,7 +20,7 @@ enum {
     MM_FP32_SLAB = 32,
     MM_FP32_CHUNK = 8, /* halves in a chunk of 16 bytes */
     MM_FP32_LINE_BYTES = 128,
-    MM_FP32_CLUSTER = 2,             /* blocks of a cluster; their tiles lie one below the other */
+    MM_FP32_CLUSTER = 2,
     MM_FP32_FLUSH_STEPS = 128,       /* steps after which sums are flushed to memory */
     MM_FP32_SUMS = MM_FP32_COLS / 2, /* elements of C that a consumer's thread computes */
     MM_FP32_CONSUMER_THREADS = MM_CONSUMERS * MM_WARPGROUP,
@@ -46,7 +46,7 @@ struct mm_fp32_flags {
  * except elements whose cost is negligible. */
 struct mm_fp32_cost {
     double error_squares; /* sum of the elements' squared error bounds E² */
-    double squares;       /* sum of the squared elements */
+    double squares;
 };
 
 /* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
@@ -65,7 +65,6 @@ struct mm_fp32_operand {
     struct mm_fp32_flags *flags;
 };
 
-/* The position of an element of C that was not certified. */
 struct mm_fp32_position {
     unsigned row;
     unsigned col;

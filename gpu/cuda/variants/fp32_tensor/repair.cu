@@ -13,11 +13,10 @@ constexpr unsigned WARPS = THREADS / 32;
 
 constexpr unsigned AT_ONCE = 8; /* loads that a thread has in flight */
 
-/* A row of op(A) or a column of op(B). */
 struct operand_line {
     const float *from;
     size_t stride;
-    const unsigned char *tiles; /* the tiles of the split operand */
+    const unsigned char *tiles;
     unsigned tile_lines;
     unsigned steps;
     unsigned line;
@@ -94,7 +93,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
         sum += __shfl_xor_sync(~0u, sum, lanes);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = sum;
-    __syncthreads(); /* wait until all threads have written */
+    __syncthreads();
     sum = 0;
     for (unsigned warp = 0; warp < WARPS; warp++)
         sum += of_warp[warp];

@@ -29,14 +29,14 @@ struct mm_tensor_plan {
     struct mm_schedule schedule;
     unsigned rows; /* a tile of C is rows × cols */
     unsigned cols;
-    unsigned cluster;          /* blocks of a cluster; their tiles lie one below the other */
+    unsigned cluster;
     void *sums;                /* memory for partial sums (mm_tensor_slot) */
     struct mm_product product; /* the product, or product 0 of a stack */
     unsigned rank;             /* dimensions of the stack; 0 for a single product */
     unsigned dims[MM_STACK_RANK_MAX];
-    unsigned a_steps[MM_STACK_RANK_MAX];      /* stride of each dimension in A, in matrices */
-    unsigned b_steps[MM_STACK_RANK_MAX];      /* stride of each dimension in B, in matrices */
-    unsigned addend_steps[MM_STACK_RANK_MAX]; /* stride of each dimension in the addend, in matrices */
+    unsigned a_steps[MM_STACK_RANK_MAX]; /* stride of each dimension in A, in matrices */
+    unsigned b_steps[MM_STACK_RANK_MAX];
+    unsigned addend_steps[MM_STACK_RANK_MAX];
 };
 
 struct mm_tensor_kernel {
@@ -44,7 +44,7 @@ struct mm_tensor_kernel {
     unsigned rows;      /* a block's tile of C is rows × cols */
     unsigned cols;
     unsigned threads;
-    unsigned cluster;    /* blocks of a cluster; their tiles lie one below the other */
+    unsigned cluster;
     unsigned resident;   /* blocks that fit on a multiprocessor */
     size_t shared_bytes; /* dynamic shared memory of a block */
 };

@@ -62,8 +62,8 @@ template <class T> struct mm_tensor_shared {
 /* --- which block computes what ------------------------------------------------------------------- */
 
 struct mm_tensor_tile {
-    unsigned row;     /* first row in C */
-    unsigned col;     /* first column in C */
+    unsigned row;
+    unsigned col;
     unsigned product; /* index of the product in its stack */
     unsigned a;       /* index of the product's A in its stack */
     unsigned b;       /* index of the product's B in its stack */
@@ -165,7 +165,6 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* Whether elements of C have 2 bytes. */
 __device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
     return plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
 }
@@ -243,8 +242,6 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                 mm_produce_addend(plan, shared, tile, at);
     }
 }
-
-/* --- the kernel ---------------------------------------------------------------------------------- */
 
 /* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. The wait for the
  * previous kernel comes later, because this work takes a large part of a small product's time. */

@@ -149,8 +149,6 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
     }
 }
 
-/* --- stores with or without TMA */
-
 /* Copies a part to C, to (row, col) of the tile's product. All threads of the consumer must have staged the
  * part. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
@@ -248,8 +246,6 @@ __device__ __forceinline__ void mm_finish_part(const mm_product &product, const 
             sums[i] = mm_relu(sums[i]);
 }
 
-/* --- a consumer's tile */
-
 /* A consumer's position in the ring while it reads the addend. `stage` is the stage that it reads. */
 template <class T> struct mm_addend_reader {
     const mm_tensor_shared<T> &shared;
@@ -318,8 +314,6 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
     }
     mm_tensor_store<T, false, 0>(plan, staged, tile, addend, sums);
 }
-
-/* --- stores without buffers */
 
 /* Stores two neighbouring elements, or only the first element if not is_whole. One access for both elements
  * halves the traffic to the L2 cache. */

@@ -208,8 +208,6 @@ static enum mm_status map_results(encode *function, const struct type *type, con
     return status;
 }
 
-/* --- the launch ---------------------------------------------------------------------------------- */
-
 static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                    const struct operand *operand, struct mm_lane *lane,
                                    struct mm_error *error) {
@@ -254,7 +252,6 @@ static struct mm_layout reduce_layout_of(const struct call *call) {
                               .follows = true};
 }
 
-/* Enqueues the fix-up (partial_sums.cu). */
 static enum mm_status reduce(const struct call *call, void **arguments, struct mm_lane *lane,
                              struct mm_error *error) {
     const struct mm_layout layout = reduce_layout_of(call);
