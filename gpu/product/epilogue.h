@@ -1,8 +1,8 @@
-/* The epilogue of a product: D = act(alpha·op(A)·op(B) + beta·C + bias). D is the result. The addend is the
- * matrix that clients call C. A product without an epilogue stores its sums.
+/* The epilogue of a product: D = act(alpha·op(A)·op(B) + beta·C + bias), where D is the result. This code
+ * calls the matrix C of the formula the addend. The result of a product without an epilogue is its sums.
  *
- * The epilogue is computed in the type of the sums, and then rounded once to D's type. The functions serve C
- * and CUDA; any thread may call them. */
+ * The functions compute in the type of the sums. The result is rounded to D's type once, at the end. C and
+ * CUDA code use the functions, and any thread may call them. */
 #pragma once
 
 #include <math.h>
@@ -24,7 +24,7 @@ enum mm_activation { MM_ACTIVATION_TABLE(MM_CONSTANT) MM_ACTIVATION_COUNT };
 
 const char *mm_activation_name(enum mm_activation activation);
 
-/* A factor in the type of the sums, which the member's name says. */
+/* A factor (alpha or beta) in the type of the sums. The name of each member says the type. */
 union mm_scale {
     float of_float;
     double of_double;
@@ -38,7 +38,8 @@ union mm_scale mm_scale_of(enum mm_dtype sum, int number);
 /* Whether a factor is this whole number. */
 bool mm_scale_is(enum mm_dtype sum, const union mm_scale *scale, int number);
 
-/* Return a factor of floats as a float64, and a factor of integers modulo 2⁶⁴. */
+/* Returns a factor as a float64. The sums must be floats. mm_scale_whole returns a factor of integer sums,
+ * modulo 2⁶⁴. */
 static inline double mm_scale_real(enum mm_dtype sum, const union mm_scale *scale) {
     return sum == MM_FLOAT64 ? scale->of_double : (double)scale->of_float;
 }
@@ -47,26 +48,27 @@ static inline uint64_t mm_scale_whole(enum mm_dtype sum, const union mm_scale *s
     return sum == MM_INT32 ? scale->of_uint32_t : scale->of_uint64_t;
 }
 
-/* The factors and the activation. All zeros, apart from padding: the product has no epilogue. */
+/* The factors and the activation. If all members are zero, the product has no epilogue. */
 struct mm_epilogue {
-    bool is_set; /* false: D is the sums, and the other members do not count */
+    bool is_set; /* if not set, D is the sums, and the other members are ignored */
     enum mm_activation activation;
     union mm_scale alpha;
     union mm_scale beta; /* used if the product has an addend */
 };
 
-/* The terms of one element of D, as kernels read them. */
+/* What kernels need to compute the elements of D from their sums. */
 struct mm_terms {
     struct mm_epilogue epilogue;
-    enum mm_dtype dtype;    /* of the addend and the bias */
-    const void *addend;     /* elements of the addend; NULL: there is none */
-    size_t addend_row_step; /* elements of the addend from one row to the next */
-    size_t addend_col_step; /* elements of the addend from one column to the next */
-    const void *bias;       /* n elements; NULL: there is none */
+    enum mm_dtype dtype;    /* type of the addend's and the bias's elements */
+    const void *addend;     /* elements of the addend, or NULL if there is no addend */
+    size_t addend_row_step; /* distance of the addend's rows, in elements */
+    size_t addend_col_step; /* distance of the addend's columns, in elements */
+    const void *bias;       /* n elements, or NULL if there is no bias */
 };
 
-/* Return alpha·sum + beta·addend + bias; NULL: the term is absent, and changes no bit. fma(alpha, sum, -0) is
- * alpha·sum, rounded once; compilers cannot fuse it with the next term. Integers wrap around. */
+/* Return alpha·sum + beta·addend + bias. If `addend` or `bias` is NULL, the sum has no such term. Integers
+ * wrap around. fma(alpha, sum, -0) is alpha·sum, rounded once. It keeps compilers from fusing alpha·sum with
+ * the next term. */
 #define MM_COMBINE_FLOATS(SUM, FMA)                                                                          \
     MM_HOST_AND_DEVICE SUM mm_combine_##SUM(const struct mm_epilogue *epilogue, SUM sum, const SUM *addend,  \
                                             const SUM *bias) {                                               \
@@ -87,15 +89,16 @@ MM_COMBINE_FLOATS(double, fma)
 MM_COMBINE_INTEGERS(uint32_t)
 MM_COMBINE_INTEGERS(uint64_t)
 
-/* Large functions are not inlined in kernels, because a thread may store dozens of elements. */
+/* Kernels do not inline large functions, because a thread may store dozens of elements. */
 #ifdef __CUDACC__
 #define MM_NOT_INLINED __host__ __device__ __noinline__ static inline
 #else
 #define MM_NOT_INLINED static inline
 #endif
 
-/* All activations but relu and gelu follow from s, the logistic function of y. With y = 2u, s is (1 +
- * tanh(u)) / 2. 1.59577 is √(8/π), from the definition of gelu_tanh. gelu, gelu_tanh and silu of -∞ are 0. */
+/* Computes the activations other than none and relu. gelu uses erfc. The other activations follow from s, the
+ * logistic function of y: for example, tanh(x) = 2·s - 1 with y = 2x. 1.59577 is √(8/π), from the definition
+ * of gelu_tanh. gelu, gelu_tanh and silu of -∞ are 0. */
 #define MM_ACTIVATE(SUM, EXP, ERFC)                                                                          \
     MM_NOT_INLINED SUM mm_activate_##SUM(enum mm_activation activation, SUM x) {                             \
         SUM y = x, s = 0;                                                                                    \
@@ -117,7 +120,7 @@ MM_COMBINE_INTEGERS(uint64_t)
 MM_ACTIVATE(float, expf, erfcf)
 MM_ACTIVATE(double, exp, erfc)
 
-/* Returns act(x). relu of a NaN is a NaN. */
+/* Return act(x). relu of a NaN is a NaN. */
 #define MM_ACTIVATED(SUM)                                                                                    \
     MM_HOST_AND_DEVICE SUM mm_activated_##SUM(enum mm_activation activation, SUM x) {                        \
         if (activation == MM_ACTIVATION_NONE)                                                                \
@@ -130,7 +133,7 @@ MM_ACTIVATE(double, exp, erfc)
 MM_ACTIVATED(float)
 MM_ACTIVATED(double)
 
-/* Integers have no activation but relu. */
+/* The only activation of integers is relu. */
 MM_HOST_AND_DEVICE uint32_t mm_activated_uint32_t(enum mm_activation activation, uint32_t x) {
     return activation != MM_ACTIVATION_NONE && (int32_t)x < 0 ? 0 : x;
 }

@@ -6,8 +6,8 @@
 
 #include "gpu/names.h"
 
-/* One row for each path: constant, name in the API. A variant that has only one path uses MM_PATH_NONE, and
- * the response then shows no path. */
+/* One row for each path: constant, name in the API. MM_PATH_NONE is for variants with only one path. The
+ * response then shows no path. */
 #define MM_PATH_TABLE(X)                                                                                     \
     X(MM_PATH_NONE, "none")                                                                                  \
     X(MM_PATH_CERTIFIED, "certified") /* fast path; the check accepted every element */                      \

@@ -13,11 +13,11 @@ enum mm_op { MM_OP_TABLE(MM_CONSTANT) MM_OP_COUNT };
 
 const char *mm_op_name(enum mm_op op);
 
-/* Describes how the products of a stack find their operands. The view of A covers a_count matrices, one
- * below another. The views of B and of the addend cover b_count and addend_count, and the view of C covers
- * `count`. Product i writes matrix i of C. Each dimension has a step for each of these operands: how many
- * matrices further the operand of the next product along the dimension is. If a step is 0, all products along
- * the dimension share the operand. */
+/* Describes which matrices each product of a stack uses. The view of A contains a_count matrices, one below
+ * another. The view of B contains b_count matrices, the view of the addend addend_count, and the view of C
+ * `count`. Product i writes matrix i of C. Each dimension of the stack has a step for A, for B and for the
+ * addend. The step is the number of matrices from a product's operand to the operand of the next product
+ * along the dimension. If it is 0, all products along the dimension share the operand. */
 enum { MM_STACK_RANK_MAX = 6 };
 
 struct mm_stack {
@@ -35,7 +35,6 @@ struct mm_stack {
 /* Indices into each list of a product's operands. */
 enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERAND_ADDEND, MM_OPERAND_BIAS, MM_OPERANDS_MAX };
 
-/* The matrices of a product: its operands and the result. */
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
@@ -53,17 +52,18 @@ struct mm_product {
     struct mm_matrix a;
     struct mm_matrix b;
     struct mm_matrix c;
-    struct mm_matrix addend; /* m×n, or n×m if transpose_addend is set; no rows: there is no addend */
-    struct mm_matrix bias;   /* 1×n; no rows: there is no bias */
+    struct mm_matrix addend; /* m×n, or n×m if transpose_addend is set; no rows if there is no addend */
+    struct mm_matrix bias;   /* 1×n; no rows if there is no bias */
     struct mm_epilogue epilogue;
     bool transpose_a;
     bool transpose_b;
     bool transpose_addend;
     bool allow_vendor; /* on a GPU, `auto` may choose a library of the device's vendor */
     bool allow_tf32;   /* on a GPU, `auto` may choose `tf32` for float32 operands */
-    unsigned tile;     /* tile that the caller chose; 0: the variant's default */
-    /* NULL if there is one product. With a stack, each product is m×n×k, and the dense views contain all
-     * products. The caller owns the stack, and keeps it as long as the product. */
+    unsigned tile;     /* tile size that the caller chose, or 0 for the variant's default */
+    /* NULL if there is one product. With a stack, m, n and k are the sizes of each product, and the dense
+     * views contain the matrices of all products. The caller owns the stack, which must stay valid as long as
+     * the product. */
     const struct mm_stack *stack;
 };
 
@@ -79,7 +79,7 @@ static inline void mm_product_place_operand(struct mm_product *product, enum mm_
     operands[index]->data = data;
 }
 
-/* Returns the terms of the elements of D, which is C here. */
+/* Returns the terms of the elements of D (product->c). */
 MM_HOST_AND_DEVICE struct mm_terms mm_product_terms(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     struct mm_terms terms;
@@ -92,7 +92,7 @@ MM_HOST_AND_DEVICE struct mm_terms mm_product_terms(const struct mm_product *pro
     return terms;
 }
 
-/* Stores element (row, col) of D, which is C here, from its sum. */
+/* Computes element (row, col) of D (product->c) from its sum, and stores it. */
 #define MM_STORE_C(SUM)                                                                                      \
     MM_HOST_AND_DEVICE void mm_store_c_##SUM(const struct mm_product *product, size_t row, size_t col,       \
                                              SUM sum) {                                                      \
@@ -107,13 +107,11 @@ MM_STORE_C(double)
 MM_STORE_C(uint32_t)
 MM_STORE_C(uint64_t)
 
-/* Returns the number of products: 1 without a stack. */
 static inline size_t mm_product_count(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->count;
 }
 
 __BEGIN_DECLS
-/* Returns the product of a stack with this index. */
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
@@ -125,8 +123,9 @@ enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, str
  * transposition it is A's type. The inner dimensions of a and b may differ. */
 struct mm_matrix mm_product_result(enum mm_op op, const struct mm_product *product);
 
-/* If the product has an epilogue: drops the operands that D does not depend on, the addend if beta is 0, and
- * A and B (by k = 0) if alpha is 0. Then clears epilogue.is_set if D is the sums. */
+/* Drops the operands that D does not depend on. If beta is 0, drops the addend. If alpha is 0, drops A and B
+ * by setting k to 0. Then clears epilogue.is_set if D is the sums. Does nothing to a product without an
+ * epilogue. */
 void mm_product_drop_unread(struct mm_product *product);
 
 /* Returns the bytes of all matrices together. The caller has checked that their sizes do not
@@ -136,6 +135,6 @@ size_t mm_product_bytes(const struct mm_product *product);
 /* Returns a copy of the product whose views are dense and have no data. */
 struct mm_product mm_product_dense(const struct mm_product *product);
 
-/* Returns the floating-point operations of all products, 2·m·n·k for each. A double, because the number can
- * exceed 2⁶⁴. */
+/* Returns the number of floating-point operations of all products, 2·m·n·k for each. The type is double,
+ * because the number can exceed 2⁶⁴. */
 double mm_product_flops(const struct mm_product *product);

@@ -52,7 +52,8 @@ static enum mm_status fail_dimension(const char *field, const struct mm_shape *s
     return MM_TOO_LARGE;
 }
 
-/* If the limit is SIZE_MAX, the matrix may be in host or device memory, so the error names both limits. */
+/* If the limit is SIZE_MAX, the error names the limits of host and of device memory, because the matrix may
+ * be in either. */
 static enum mm_status fail_bytes(const char *field, const char *got, size_t limit, struct mm_error *error) {
     if (limit == SIZE_MAX)
         mm_fail_field(error, MM_TOO_LARGE, field,
@@ -140,9 +141,8 @@ bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_sh
     return broadcasts;
 }
 
-/* --- stacks */
-
-/* Adds a dimension at the front. If its steps continue the steps of the first dimension, merges the two. */
+/* Adds a dimension at the front of the stack. If one step can run through the new and the first dimension,
+ * merges them. */
 static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t b_step, size_t addend_step) {
     if (stack->rank > 0 && a_step == stack->a_steps[0] * stack->dims[0] &&
         b_step == stack->b_steps[0] * stack->dims[0] &&
@@ -161,7 +161,8 @@ static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t
     stack->rank++;
 }
 
-/* Makes the stack of shapes that broadcast. Without an addend its steps are those of C's matrices. */
+/* Makes the stack of shapes that broadcast. If there is no addend, the stack's addend steps are those of
+ * C. */
 static void make_stack(const struct mm_shape *a, const struct mm_shape *b, const struct mm_shape *addend,
                        struct mm_stack *stack) {
     const unsigned rank = stack_rank(a) > stack_rank(b) ? stack_rank(a) : stack_rank(b);
@@ -240,8 +241,9 @@ static enum mm_status conform_one(enum mm_op op, const struct mm_shape *a, const
     return MM_OK;
 }
 
-/* The last `own` dimensions of the addend, those of one matrix of the result, must equal the result's. Its
- * stack must broadcast to the result's without enlarging it. */
+/* Checks the addend against the result. `own` is the number of dimensions of one matrix of the result. These
+ * last dimensions must be equal in both shapes. The earlier dimensions of the addend must broadcast to those
+ * of the result without enlarging them. */
 static enum mm_status check_addend(const struct mm_shape *addend, const struct mm_shape *result, unsigned own,
                                    struct mm_error *error) {
     bool suits = addend->rank >= own && addend->rank <= result->rank;
@@ -262,7 +264,8 @@ static enum mm_status check_addend(const struct mm_shape *addend, const struct m
                          own < 2 ? "dimension" : "two dimensions");
 }
 
-/* Inserts the dimensions of length 1 that the addend lacks because A or B is a vector. */
+/* Inserts dimensions of length 1 if A or B is a vector, because the addend then lacks a row or column
+ * dimension. */
 static struct mm_shape restore_matrix(const struct mm_shape *addend, const struct mm_shape *a,
                                       const struct mm_shape *b) {
     struct mm_shape whole = *addend;

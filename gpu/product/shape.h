@@ -25,9 +25,9 @@ size_t mm_shape_cols(const struct mm_shape *shape, bool is_column);
 /* Writes the dimensions as "2×3×4". A vector is "5", and a number is "". */
 void mm_shape_text(const struct mm_shape *shape, char text[MM_SHAPE_TEXT_MAX]);
 
-/* Checks a shape that a client gave, and computes the bytes of its elements. Returns MM_TOO_LARGE with
- * `field` if a dimension or the bytes exceed their limit. An empty shape also fails if the dimensions that
- * are not 0 together reach 2⁶³ bytes. *bytes is untouched on failure. */
+/* Checks a shape that a client gave, and sets *bytes to the size of its elements. Returns MM_TOO_LARGE with
+ * `field` if a dimension or the size exceeds its limit. An empty shape also fails if its other dimensions
+ * alone would need 2⁶³ bytes or more. On failure *bytes is unchanged. */
 enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, enum mm_dtype dtype,
                              const struct mm_limits *limits, size_t *bytes, struct mm_error *error);
 
@@ -39,9 +39,9 @@ enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_
  * the shape. */
 struct mm_matrix mm_shape_view(const struct mm_shape *shape, bool is_column, enum mm_dtype dtype);
 
-/* Computes the shape of the result: broadcasts the stacks, and drops the dimension of a vector. Does not
- * compare the inner dimensions. If the stacks do not broadcast, returns false with the shape of one matrix in
- * *c. A transposition ignores b. */
+/* Sets *c to the shape of the result: broadcasts the stacks, and drops the dimension of a vector. Does not
+ * compare the inner dimensions. If the stacks do not broadcast, returns false and sets *c to the shape of one
+ * matrix. For a transposition, ignores b. */
 bool mm_shape_result(enum mm_op op, const struct mm_shape *a, const struct mm_shape *b, bool transpose_a,
                      bool transpose_b, struct mm_shape *c);
 

@@ -1,13 +1,15 @@
-/* Asynchronous copies from global to shared memory (cp.async), for kernel files only. A thread starts copies
- * and continues. The thread must call mm_wait_copies before it reads the copied elements. Other threads may
- * read these elements after that call and a barrier. wgmma/mbarrier.cuh shows another way to wait.
+/* Asynchronous copies from global to shared memory (cp.async). A thread that starts a copy continues at once.
+ * Before the thread reads the copied elements, it must call mm_wait_copies. Other threads may read the
+ * elements after that call and a barrier. Another way to wait is in wgmma/mbarrier.cuh. For kernel files
+ * only.
  *
- * cp.async needs compute capability 8.0. On older devices these functions copy immediately. */
+ * cp.async needs compute capability 8.0. On older devices these functions copy without cp.async, and the copy
+ * is complete when they return. */
 #pragma once
 
-/* Starts to copy `count` elements to `to`, and fills the rest of COUNT elements with zeros. COUNT elements
- * have 4, 8 or 16 bytes. Both addresses must be multiples of this size. If `count` is 0, `from` is not
- * read. */
+/* Starts to copy `count` elements to the array `to`, which has COUNT elements. Fills the other elements of
+ * the array with zeros. COUNT elements must have 4, 8 or 16 bytes, and both addresses must be multiples of
+ * this size. If `count` is 0, the function does not read `from`. */
 template <unsigned COUNT, typename ELEMENT>
 __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, unsigned count) {
     constexpr unsigned BYTES = COUNT * sizeof(ELEMENT);
@@ -28,21 +30,20 @@ __device__ __forceinline__ void mm_copy_async(ELEMENT *to, const ELEMENT *from, 
 #endif
 }
 
-/* Makes a group of the copies that this thread started after its previous group. A group may be empty. */
+/* Makes a group of all copies that this thread has started since its previous group. A group may be empty. */
 __device__ __forceinline__ void mm_commit_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/* Waits until at most PENDING groups of this thread are still being copied. */
+/* Waits until at most PENDING of this thread's groups are incomplete. */
 template <unsigned PENDING> __device__ __forceinline__ void mm_wait_copies_pending() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
-/* Waits until all copies that this thread started are finished. */
 __device__ __forceinline__ void mm_wait_copies() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");

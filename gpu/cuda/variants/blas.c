@@ -15,7 +15,7 @@
 
 #include <limits.h>
 
-/* The product that the library computes. Matrices that are replaced lie in the workspace. */
+/* The product that the library computes. The workspace contains the copy of each matrix that is replaced. */
 struct call {
     struct mm_product product;
     bool replaces_a;
@@ -38,15 +38,15 @@ static struct mm_matrix reserve_matrix(struct call *call, char *scratch, enum mm
     return matrix;
 }
 
-/* Row ends must be aligned too, because cuBLASLt found no algorithm for a C with unaligned row ends. */
+/* Rows must also end at a multiple of `alignment`, because otherwise cuBLASLt found no algorithm. */
 static bool is_aligned(const struct mm_matrix *matrix, unsigned alignment) {
     const size_t bytes = mm_dtype_bytes(matrix->dtype);
     return (uintptr_t)matrix->data % alignment == 0 && matrix->ld * bytes % alignment == 0 &&
            matrix->cols * bytes % alignment == 0;
 }
 
-/* Decides which matrices to replace, and places the copies in `scratch`. If `scratch` is NULL, the addresses
- * of copies are NULL, but the sizes are valid. */
+/* Decides which matrices to replace, and places the replacements in `scratch`. If `scratch` is NULL, the
+ * replacements have no addresses, but their sizes are valid. */
 static struct call call_of(const struct mm_product *product, char *scratch) {
     const enum mm_dtype dtype = product->a.dtype;
     const struct mm_blas_type *type = &mm_blas_types[dtype];

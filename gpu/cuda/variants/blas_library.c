@@ -60,7 +60,8 @@ static struct {
     int (*gemm_ex)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                    const void *a, int a_type, int lda, const void *b, int b_type, int ldb, const void *beta,
                    void *c, int c_type, int ldc, int compute, int algorithm);
-    /* Batched functions. A step is the distance between matrices of successive products, in elements. */
+    /* Functions for several products. A step is the distance between the matrices of successive products, in
+     * elements. */
     int (*sgemm_strided)(cublas_handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
                          const float *a, int lda, long long a_step, const float *b, int ldb, long long b_step,
                          const float *beta, float *c, int ldc, long long c_step, int count);
@@ -186,8 +187,6 @@ const char *mm_cuda_blas_float8_missing(const struct mm_device *device) {
                                                     : lt_missing_because;
 }
 
-/* --- the lane's handle --------------------------------------------------------------------------- */
-
 static enum mm_status fail_status(const struct mm_lane *lane, int status, struct mm_error *error) {
     const cudaError_t code = status == STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown;
     const enum mm_status result = mm_cuda_status(lane->device, code, "running cuBLAS", error);
@@ -218,9 +217,8 @@ void mm_cuda_blas_close(struct mm_lane *lane) {
     lane->blas = NULL;
 }
 
-/* --- products ------------------------------------------------------------------------------------ */
-
-/* Products whose matrices lie at equal distances in memory: a_step, b_step and c_step, in elements. */
+/* Products that one call can compute: their matrices lie at equal distances in memory. These distances are
+ * a_step, b_step and c_step, in elements. */
 struct run {
     struct mm_product first;
     int64_t a_step;
@@ -269,7 +267,8 @@ static int multiply(cublas_handle handle, const struct run *run) {
                           ldc, compute, ALGORITHM_DEFAULT);
 }
 
-/* Describes `count` matrices in column-major order, which lie `step` elements apart. */
+/* Describes `count` matrices to cuBLASLt, as column-major matrices. The matrices lie `step` elements
+ * apart. */
 static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count, struct lt_layout *layout) {
     int status = lt.init_layout(layout, sizeof *layout, mm_blas_types[matrix->dtype].data_type, matrix->cols,
                                 matrix->rows, (int64_t)matrix->ld);
@@ -280,7 +279,7 @@ static int describe(const struct mm_matrix *matrix, int64_t step, int32_t count,
     return status;
 }
 
-/* A product for cuBLASLt, which computes Cᵀ from the transposed B and from A as it is stored. */
+/* A product for cuBLASLt, which computes Cᵀ in column-major order. Its operands are B transposed, and A. */
 struct lt_product {
     struct lt_operation operation;
     struct lt_layout a;
@@ -312,7 +311,8 @@ static uint32_t alignment_of(const void *address) {
     return (uint32_t)(bits & (~bits + 1));
 }
 
-/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches recommendations, so this is fast. */
+/* Chooses the first algorithm that cuBLASLt recommends. cuBLASLt caches its recommendations, so this is
+ * fast. */
 static int choose(cublas_handle handle, const struct mm_product *product, const struct lt_product *described,
                   struct lt_choice *choice) {
     const uint64_t workspace_bytes = mm_blas_types[product->a.dtype].workspace_bytes;

@@ -17,8 +17,8 @@ __device__ __forceinline__ uint64_t mm_cuda_multiply_add(uint64_t a, uint64_t b,
     return a * b + sum;
 }
 
-/* The functions of epilogues (gpu/product/epilogue.h) under one name for all types of sums. Kernels with
- * wgmma cannot call functions, so with CALLS false no activation is beyond relu. */
+/* Gives the functions of epilogues (gpu/product/epilogue.h) one name for all types of sums. Kernels with
+ * wgmma cannot call functions, so they set CALLS to false. Then the activation must be none or relu. */
 #define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
     template <bool IS_SUM>                                                                                   \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
@@ -41,8 +41,9 @@ MM_CUDA_EPILOGUE(float, MM_CUDA_ACTIVATED(float))
 MM_CUDA_EPILOGUE(double, MM_CUDA_ACTIVATED(double))
 MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 
-/* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return where element i is. Loads
- * all terms first, because each load takes hundreds of cycles. */
+/* Applies the epilogue to the sums of COUNT elements of C. row(i) and col(i) return the row and the column of
+ * element i. First loads the addends and biases of all elements, because each load takes hundreds of cycles.
+ * If IS_SUM, the addend and the bias have the type of the sums. */
 template <bool CALLS, bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product, SUM (&sums)[COUNT], ROW row,
                                                COL col) {
@@ -64,9 +65,11 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
         sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
 }
 
-/* An element type of A and B, as a template parameter of kernels. `type` is the C type of elements, and
- * `sum_type` the type of sums. `value` converts an element to sum_type without loss. `store` applies the
- * epilogue to a sum, rounds it to C's type, which is known only at run time, and stores it at (row, col). */
+/* An element type of A and B, as a template parameter of kernels:
+ * `type` is the C type of elements, and `sum_type` the type of sums.
+ * `value` converts an element to sum_type without loss.
+ * `store` applies the epilogue to a sum, rounds the sum to C's type, and stores it at (row, col). C's type is
+ * known only at run time. */
 template <enum mm_dtype DTYPE> struct mm_cuda_element;
 
 #define X(constant, name, TYPE, word, SUM, VALUE, ...)                                                       \
@@ -84,7 +87,8 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
 MM_DTYPE_TABLE(X)
 #undef X
 
-/* float32 operands with a float32 C. This frequent case has its own kernels, which do not check C's type. */
+/* float32 operands with a float32 C. This case is frequent, so it has its own kernels without checks of C's
+ * type. */
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
                                                  float sum) {
@@ -110,8 +114,8 @@ __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &prod
 }
 
 /* Applies the epilogue to four sums, and stores them in a row of C, at columns col, col + step and so on.
- * `to` is the place of the first. Drops sums outside C. Not inlined, because a thread may have dozens of
- * sums. */
+ * `to` is the address of the element at column `col`. Drops sums outside C. Not inlined, because the code is
+ * long and a thread may store dozens of sums. */
 __device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms, float *to, size_t row,
                                                           unsigned col, unsigned step, size_t n,
                                                           float4 four) {

@@ -4,7 +4,8 @@
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/memory.h"
 
-/* Returns the product without its epilogue. Its C has the sums: C itself, or a matrix in `workspace`. */
+/* Returns the product without its epilogue. This product stores its sums in C, or in `workspace` if C has
+ * another type. */
 static struct mm_product plain_of(const struct mm_product *product, void *workspace) {
     struct mm_product plain = *product;
     const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
@@ -34,7 +35,7 @@ enum mm_status mm_cuda_finish(mm_cuda_step *run, const struct mm_plan *plan, con
                               const struct mm_matrix *sums, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_stack *stack = product->stack;
     enum mm_status status = MM_OK;
-    /* One pass covers a stack, unless products share an addend. */
+    /* If no two products share an addend, one pass applies the epilogue to the whole stack. */
     if (stack == NULL || product->addend.rows == 0 || stack->addend_count == stack->count)
         return run_pass(run, plan, product, sums, lane, error);
     for (size_t index = 0; index < stack->count && status == MM_OK; index++) {

@@ -1,6 +1,6 @@
-/* Applies an epilogue to the sums of a product, rounds them to the type of C, and stores them with C's
- * leading dimension. The sums are operand A of this pass; they may lie in C itself. Each thread computes four
- * elements of a column, so it has several loads in flight. A warp loads neighbouring elements. */
+/* Applies an epilogue to the sums of a product, rounds the results to C's type, and stores them in C. The
+ * sums are operand A of this pass, and may lie in C itself. Each thread computes TURNS elements of one
+ * column, so it has TURNS loads in flight. Neighbouring threads load neighbouring elements. */
 #include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
@@ -8,7 +8,7 @@
 namespace {
 
 constexpr unsigned LINES = 8; /* rows that a block computes at a time */
-constexpr unsigned TURNS = 8; /* how often a block computes LINES rows */
+constexpr unsigned TURNS = 8; /* a block computes TURNS·LINES rows */
 
 __device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, float x) {
     mm_store_float(c.dtype, c.data, index, x);

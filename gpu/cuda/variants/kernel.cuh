@@ -45,7 +45,8 @@ __device__ __forceinline__ struct mm_matrix mm_cuda_dense(const void *data, unsi
     return matrix; /* dtype stays unset, because the kernel is compiled for one type */
 }
 
-/* Returns the product that this block computes (item 0 for a stack), or NULL if the block is outside C. */
+/* Returns the product that this block computes. For a stack, returns item 0. Returns NULL if the block is
+ * outside C. */
 __device__ __forceinline__ const struct mm_cuda_item *mm_cuda_item_of(const struct mm_cuda_items &batch) {
     const struct mm_cuda_item &item = batch.items[batch.stack.rank == 0 ? blockIdx.z : 0];
     const bool is_past = blockIdx.y * batch.block_rows >= item.m || blockIdx.x * batch.block_cols >= item.n;

@@ -27,7 +27,7 @@ __device__ uint4 chunk_at(const unsigned char *from) {
             __funnelshift_r(word[2], word[3], shift), __funnelshift_r(word[3], word[4], shift)};
 }
 
-template <unsigned BYTES> /* bytes of an element */
+template <unsigned BYTES>
 __global__ void __launch_bounds__(LANES *LINES) pad(const __grid_constant__ struct mm_product product) {
     const size_t row_bytes = product.n * BYTES;
     const size_t at = (static_cast<size_t>(blockIdx.x) * LANES + threadIdx.x) * CHUNK;

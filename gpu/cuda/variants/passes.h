@@ -17,7 +17,6 @@ static inline size_t mm_matrices_of_a(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->a_count;
 }
 
-/* Returns the number of matrices of B, which is 1 for a product without a stack. */
 static inline size_t mm_matrices_of_b(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->b_count;
 }
@@ -30,8 +29,8 @@ bool mm_cuda_is_aligned(const struct mm_matrix *matrix);
 enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
 
-/* Copies an operand, which consists of `matrices` matrices, to *to. Transposes each matrix if is_turned. If
- * several matrices are transposed, *to must be dense. Otherwise *to must be dense or have aligned rows
+/* Copies the `matrices` matrices of an operand, one below another, to *to. If is_turned, transposes each
+ * matrix. In this case several matrices need a dense *to. Otherwise *to must be dense or have aligned rows
  * (mm_cuda_is_aligned). */
 enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,

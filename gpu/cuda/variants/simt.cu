@@ -108,10 +108,11 @@ struct choice {
 constexpr float WAVE_OVERHEAD = 2000.0f; /* cycles before and after a block's multiplications */
 constexpr float LAUNCH = 4000.0f;        /* cycles to launch the second kernel of split-K */
 
-/* Estimates the cycles of a product. Reduces *splits until no split is empty. Sets *split_depth to a split's
- * elements of k. A multiprocessor runs `resident` blocks at a time, which is called a wave. Each wave has a
- * fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and loads
- * partial sums. The constants are those of an H200, but the choice depends only on their proportions. */
+/* Estimates the cycles of a product. Reduces *splits until no split is empty, and sets *split_depth to the
+ * elements of k in a split. A multiprocessor runs `resident` blocks at a time, which are called a wave. Each
+ * wave has a fixed overhead, and the last wave may have fewer blocks. Split-K adds a launch, and stores and
+ * loads of partial sums. The constants are those of an H200, but the choice depends only on their
+ * proportions. */
 float cycles_of(const struct tile *tile, const struct mm_product *product, unsigned multiprocessors,
                 unsigned *splits, unsigned *split_depth) {
     constexpr float L2_ELEMENTS_PER_CYCLE = 4.0f; /* loads and stores per multiprocessor */
@@ -277,7 +278,8 @@ struct mm_simt_vector_params vector_params_of(const struct mm_plan *plan, const 
 enum mm_status enqueue_main(const struct mm_plan *plan, const struct mm_product *product,
                             struct mm_lane *lane, const unsigned *run_flag, struct mm_error *error) {
     struct mm_layout layout = plan->layout;
-    /* If there is a flag, an earlier kernel of the plan sets it. Otherwise this kernel comes first. */
+    /* If there is a flag, an earlier kernel of the plan sets it, and this kernel follows that kernel.
+     * Otherwise this kernel comes first. */
     layout.follows = run_flag != nullptr && mm_kernels_wait();
     if (uses_vector_kernel(plan)) {
         struct mm_simt_vector_params params = vector_params_of(plan, product, run_flag);

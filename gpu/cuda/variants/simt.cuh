@@ -66,9 +66,9 @@ template <class TILE, bool IS_A, bool TRANSPOSED> struct mm_simt_operand {
                                                        : LINES;
     static constexpr unsigned WORDS = (SHARED_K_MAJOR ? LINES : DEPTH) * PITCH; /* words of a slab */
 
-    /* Returns which line of the block is the thread's line `index`. `warp` is the first line of the warp, and
-     * `lane` the thread's position in the warp. Neighbouring threads have neighbouring quads of lines, or
-     * neighbouring lines if the slab is SHARED_K_MAJOR. */
+    /* Returns the index in the block of the thread's line `index`. `warp` is the first line of the warp, and
+     * `lane` the thread's position in the warp. If the slab is SHARED_K_MAJOR, neighbouring threads have
+     * neighbouring lines. Otherwise they have neighbouring quads of lines. */
     static __device__ __forceinline__ unsigned line_of(unsigned warp, unsigned lane, unsigned index) {
         return SHARED_K_MAJOR ? warp + index * LANES + lane
                               : warp + index / MM_QUAD * LANES * MM_QUAD + lane * MM_QUAD + index % MM_QUAD;
@@ -141,7 +141,8 @@ template <class OPERAND> struct mm_simt_loader {
         }
     }
 
-    /* Starts to copy the next slab, with zeros outside the operand. k_left elements of k are left. */
+    /* Starts to copy the next slab, with zeros outside the operand. `k_left` is the number of elements of k
+     * from the slab to the end. */
     __device__ __forceinline__ void next(float *slab, const struct mm_matrix &x, unsigned first_line,
                                          int k_left) {
         const bool whole = is_whole && k_left >= static_cast<int>(OPERAND::DEPTH);
@@ -198,7 +199,6 @@ template <class OPERAND> struct mm_simt_fragment<OPERAND, true> {
     }
 };
 
-/* Returns the offset of a thread's first element in a slab. */
 template <class OPERAND>
 __device__ __forceinline__ unsigned mm_simt_first_word(unsigned warp, unsigned lane) {
     const unsigned line = OPERAND::line_of(warp, lane, 0);
@@ -298,7 +298,7 @@ __device__ __forceinline__ void mm_simt_mainloop(const struct mm_product &produc
         }
         mm_commit_copies(); /* the waits count groups, so a group may be empty */
     };
-    int k_left = static_cast<int>(end - begin); /* k that is left, from the current stage on */
+    int k_left = static_cast<int>(end - begin); /* elements of k from the current stage to `end` */
 #pragma unroll 1
     for (unsigned stage = 0; stage < TILE::STAGES - 1; stage++)
         copy(slabs + stage * STAGE_WORDS, k_left - static_cast<int>(stage * DEPTH));

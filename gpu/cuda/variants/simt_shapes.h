@@ -18,8 +18,8 @@ struct mm_simt_shape {
     unsigned thread_cols; /* columns of C that a thread computes */
     unsigned lane_rows;   /* a warp's threads form lane_rows rows and 32/lane_rows columns */
     unsigned resident;    /* blocks that must fit on a multiprocessor; limits the registers of a thread */
-    /* If A is contiguous along k, whether its slabs in shared memory are too. If so, copies can have 16
-     * bytes. If not, copies of 4 bytes transpose the slab. */
+    /* Whether the slabs of A in shared memory are contiguous along k if A itself is. If so, copies can have
+     * 16 bytes. Otherwise copies of 4 bytes transpose the slab. */
     bool keeps_k_major;
     /* Speed as a fraction of a multiprocessor's peak, measured on an H200 with operands in the caches. */
     float rate;       /* with `resident` blocks on a multiprocessor */

@@ -27,10 +27,10 @@ struct mm_simt_vector_params {
 };
 
 constexpr unsigned MM_SIMT_VECTORS_MAX = 4;
-constexpr unsigned MM_SIMT_VECTOR_WARPS = 8; /* warps of a block */
+constexpr unsigned MM_SIMT_VECTOR_WARPS = 8;
 constexpr unsigned MM_SIMT_VECTOR_THREADS = MM_SIMT_VECTOR_WARPS * 32;
-/* How many lines a block computes: stored columns, four for each thread of a warp, or stored rows, one for
- * each warp. */
+/* How many lines a block computes. Stored columns: four for each thread of a warp. Stored rows: one for each
+ * warp. */
 constexpr unsigned MM_SIMT_STRIDED_LINES = 32 * MM_QUAD;
 constexpr unsigned MM_SIMT_CONTIGUOUS_LINES = MM_SIMT_VECTOR_WARPS;
 constexpr unsigned MM_SIMT_IN_FLIGHT = 8;                            /* loads of a thread in flight */
@@ -43,7 +43,7 @@ template <bool WIDE> __device__ __forceinline__ unsigned mm_simt_offset_of(unsig
     return WIDE ? lane * MM_QUAD + index : lane + 32 * index;
 }
 
-/* Loads the thread's four of the 128 elements at `from`. Elements from position `left` on become zeros.
+/* Loads four of the 128 elements at `from` for this thread. Elements from position `left` on become zeros.
  * __ldcs tells the caches to evict these elements first, because each element is used only once. */
 template <bool WIDE>
 __device__ __forceinline__ void mm_simt_load(float (&to)[MM_QUAD], const float *from, int left) {
@@ -109,7 +109,7 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
         /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads(); /* wait until this chunk is complete */
+        __syncthreads();
 #pragma unroll
         for (unsigned access = 0; access < MM_SIMT_IN_FLIGHT; access++)
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
         /* All threads must have read the previous chunk before this chunk overwrites it. */
         __syncthreads();
         mm_simt_stage(staged, params, chunk, end);
-        __syncthreads(); /* wait until this chunk is complete */
+        __syncthreads();
         const unsigned depths = min(end - chunk, MM_SIMT_CHUNK);
         for (unsigned first = warp * MM_SIMT_IN_FLIGHT; first < depths;
              first += MM_SIMT_VECTOR_WARPS * MM_SIMT_IN_FLIGHT) {

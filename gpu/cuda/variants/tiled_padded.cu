@@ -45,9 +45,9 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
             /* Wait until both tiles are complete, because threads read what other threads wrote. */
             __syncthreads();
 
-            /* If B is transposed, the 32 threads of a warp, which have equal y, read a column of b_tile. The
-             * read is volatile, because the compiler would otherwise read four words of a row at once if rows
-             * have no padding. The conflict would then be 8-way instead of 32-way. */
+            /* If B is transposed, the threads of a warp read a column of b_tile, because they have equal y.
+             * The read is volatile. Otherwise the compiler would read four words of a row at once if rows
+             * have no padding, and the conflict would be 8-way instead of 32-way. */
 #pragma unroll
             for (unsigned i = 0; i < TILE; i++) {
                 const float a_word = TRANSPOSE_A ? a_tile[i][y] : a_tile[y][i];

@@ -31,9 +31,9 @@ struct tiled_racy : mm_cuda_square<TILE> {
         const unsigned a_end = first_row + a_row < product.m && a_k < k ? k - a_k : 0;
         const unsigned b_end = first_col + b_col < product.n && b_k < k ? k - b_k : 0;
 
-        /* Fill the tiles with zeros. Otherwise a warp that reads too early could read elements of another
-         * client, which an earlier block left in shared memory. The barrier keeps these zeros from
-         * overwriting elements of the first step. */
+        /* Fill the tiles with zeros. Otherwise a warp that reads too early could read another client's
+         * elements, left in shared memory by an earlier block. After the barrier, no zero can overwrite an
+         * element of the first step. */
         a_tile[y][x] = 0.0f;
         b_tile[y][x] = 0.0f;
         __syncthreads();

@@ -11,13 +11,13 @@ namespace {
 constexpr unsigned TILE = 16;
 
 struct sub_matrix {
-    unsigned width;  /* columns */
-    unsigned height; /* rows */
-    size_t stride;   /* elements from one row to the next */
+    unsigned width;
+    unsigned height;
+    size_t stride; /* elements from one row to the next */
     const float *elements;
 };
 
-/* Returns how many of `length` elements are left from index `first` on, but at most TILE. */
+/* Returns the number of elements from index `first` to `length`, but at most TILE. */
 __device__ unsigned cut(size_t length, unsigned first) {
     return length - first < TILE ? static_cast<unsigned>(length - first) : TILE;
 }

@@ -40,7 +40,7 @@ template <typename ELEMENT> struct alignas(16) vector {
 /* The square of C in shared memory. Each row's vectors are swizzled to avoid bank conflicts. */
 template <typename ELEMENT> struct tile {
     static constexpr unsigned LENGTH = vector<ELEMENT>::LENGTH;
-    static constexpr unsigned VECTORS = EDGE / LENGTH; /* vectors of a row */
+    static constexpr unsigned VECTORS = EDGE / LENGTH;
     vector<ELEMENT> vectors[EDGE][VECTORS];
 
     __device__ vector<ELEMENT> &at(unsigned row, unsigned index) {
@@ -141,7 +141,7 @@ __device__ void store_narrow(const struct mm_matrix &c, tile<ELEMENT> &from, uns
  * the tile has column LENGTH·x + j of A, so neighbouring threads store to neighbouring banks. */
 template <typename ELEMENT> struct narrow_tile {
     static constexpr unsigned LENGTH = sizeof(unsigned) / sizeof(ELEMENT);
-    static constexpr unsigned WORDS = EDGE / LENGTH; /* words of a row */
+    static constexpr unsigned WORDS = EDGE / LENGTH;
     unsigned words[EDGE][WORDS + 1];
 };
 
@@ -176,14 +176,12 @@ __device__ __forceinline__ unsigned load_word(const struct mm_matrix &a, size_t 
     return word;
 }
 
-/* Transposes 2×2 elements of 2 bytes. */
 __device__ __forceinline__ void turn(unsigned (&words)[2]) {
     const unsigned first = words[0];
     words[0] = __byte_perm(first, words[1], 0x5410);
     words[1] = __byte_perm(first, words[1], 0x7632);
 }
 
-/* Transposes 4×4 elements of 1 byte. */
 __device__ __forceinline__ void turn(unsigned (&words)[4]) {
     const unsigned low[2] = {__byte_perm(words[0], words[1], 0x5140),
                              __byte_perm(words[2], words[3], 0x5140)};
@@ -243,8 +241,6 @@ __device__ void store_words(const struct mm_matrix &c, const narrow_tile<ELEMENT
     }
 }
 
-/* --- the kernel ---------------------------------------------------------------------------------- */
-
 struct vectorized {
     static constexpr unsigned ROWS = EDGE;
     static constexpr unsigned COLS = EDGE;
@@ -263,7 +259,7 @@ struct vectorized {
                 stage_words<ELEMENT, SHIFTED>(square, product.a, col, row);
             else
                 stage_words<ELEMENT, CHECKED>(square, product.a, col, row);
-            __syncthreads(); /* wait until the tile is complete */
+            __syncthreads();
             store_words(product.c, square, row, col);
             return;
         } else {

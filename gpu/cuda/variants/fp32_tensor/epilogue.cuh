@@ -1,6 +1,8 @@
-/* The epilogue of fp32_tensor's product kernel undoes the scale of a tile's sums, stores them in C, and
- * applies the guard (guard.h). After the fast epilogue, a warp runs the slow epilogue if some of its sums are
- * not certified, or if the guard must count its loss of accuracy. */
+/* The last part of fp32_tensor's product kernel. It undoes the scale of a tile's sums, applies the guard
+ * (guard.h) and the product's epilogue to them, and stores them in C. The fast epilogue always runs. Then a
+ * warp runs the slow epilogue in two cases:
+ * - some of the warp's sums are not certified
+ * - the guard must count the accuracy that the warp's sums lose */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -13,14 +15,15 @@ constexpr unsigned ROWS = MM_FP32_ROWS;
 constexpr unsigned COLS = MM_FP32_COLS;
 constexpr unsigned SUMS = MM_FP32_SUMS;
 
-/* Warps 1 to 3 of the producer warpgroup prepare each `line` for the epilogue. */
+/* Warps 1 to 3 of the producer warpgroup prepare the data of rows and columns (struct line) for the
+ * epilogue. */
 constexpr unsigned PREPARING_FIRST = 32;
 constexpr unsigned PREPARING_THREADS = MM_WARPGROUP - PREPARING_FIRST;
 constexpr unsigned PREPARING_WARPS = PREPARING_THREADS / 32;
 
 using line = mm_fp32_line;
 
-/* The largest values of `largest` and of `lost` in a tile's columns, unscaled and rounded up. */
+/* Maxima over the columns of a tile that one warp prepares. Both are unscaled and rounded up. */
 struct column_peaks {
     float largest;
     float lost;
@@ -32,7 +35,7 @@ __device__ __forceinline__ float unscaled_up(float x, int exponent) {
     return x == 0.0f ? 0.0f : fmaxf(mm_fp32_unscaled(x, exponent), 0x1p-126f);
 }
 
-/* Whether too many elements are uncertified, so simt will compute the whole product. */
+/* Whether so many elements are uncertified that simt will compute the whole product. */
 __device__ __forceinline__ bool is_too_uncertain(const mm_fp32_plan &plan) {
     return *static_cast<volatile unsigned *>(&plan.flags->uncertain) > plan.uncertain_max;
 }
@@ -68,10 +71,10 @@ __device__ __forceinline__ unsigned uncertain_fours(const float (&sums)[SUMS], c
     return fours;
 }
 
-/* The slow epilogue, which a whole warp runs. The mask `fours` chooses groups of four sums. The function
- * stores these sums in C again, and records uncertified sums. If `adds`, the function also adds up what
- * float16's limited range costs. The sums are read from memory, because a run-time index cannot select a
- * register. */
+/* The slow epilogue, which a whole warp runs. `fours` is a mask that chooses groups of four sums. The
+ * function stores these sums in C again, and records those that are not certified. If `adds` is set, the
+ * function also adds up the accuracy that these sums lose by float16's limited range. It reads the sums from
+ * memory, because a run-time index cannot select a register. */
 __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const line *lines, unsigned slot,
                                               const mm_tile &tile, unsigned fours, bool adds) {
     const mm_product &product = plan.product;
@@ -117,7 +120,8 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
     }
 }
 
-/* In each of the thread's two rows of C: the address of its first element, and the columns from there on. */
+/* Where the thread stores its elements of C, for each of its two rows: the address of the first element, and
+ * the number of columns from this element to the end of C. */
 struct destination {
     float *to[2];
     unsigned cols[2];
@@ -132,7 +136,8 @@ __device__ __forceinline__ destination destination_of(const mm_matrix &c, const 
     return {{to, to + 8 * c.ld}, {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
 }
 
-/* Stores two neighbouring elements `col` columns after the thread's first column, with one access if TWO. */
+/* Stores two neighbouring elements, `col` columns to the right of the thread's first column. If TWO, one
+ * access stores both elements. */
 template <bool TWO>
 __device__ __forceinline__ void store_pair(const destination &destination, unsigned down, unsigned col,
                                            const float (&x)[2]) {
@@ -145,7 +150,7 @@ __device__ __forceinline__ void store_pair(const destination &destination, unsig
         to[1] = x[1];
 }
 
-/* The terms of the product's epilogue, from the thread's first column on. */
+/* The addend and the bias of the product's epilogue, beginning at the thread's first column. */
 struct thread_terms {
     mm_terms terms;
     const float *addend[2]; /* in each of the thread's two rows */
@@ -162,8 +167,8 @@ __device__ __forceinline__ thread_terms thread_terms_of(const mm_product &produc
         terms, {addend, addend + 8 * terms.addend_row_step}, static_cast<const float *>(terms.bias) + col};
 }
 
-/* Loads two neighbours of a row, `step` elements apart, of which `left` are inside C. TWO: with one access.
- */
+/* Loads two neighbours of a row. They lie `step` elements apart; if TWO, one access loads both. `left` is the
+ * number of columns from the first of them to the end of C. Loads 0 for elements outside C. */
 template <bool TWO>
 __device__ __forceinline__ float2 load_pair(const float *from, size_t step, unsigned left, bool is_there) {
     if (TWO && is_there && left > 0)
@@ -172,10 +177,10 @@ __device__ __forceinline__ float2 load_pair(const float *from, size_t step, unsi
             !TWO && is_there && left > 1 ? __ldg(from + step) : 0.0f};
 }
 
-/* The fast epilogue: undoes the scale of the sums and stores them, two at a time if TWO. FINISHES: applies
- * the product's epilogue before. Sets `largest` to the largest magnitude of the thread's elements of
- * op(A)·op(B). Returns false if a scale is not a normal float. The stored elements and `largest` are then
- * wrong. */
+/* The fast epilogue: undoes the scale of the sums and stores them. If TWO, each access stores two sums. If
+ * FINISHES, applies the product's epilogue before storing. Sets `largest` to the largest magnitude of the
+ * thread's elements of op(A)·op(B). If a scale is not a normal float, returns false. In this case the stored
+ * elements and `largest` are wrong. */
 template <bool TWO, bool FINISHES>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
@@ -233,7 +238,8 @@ __device__ __forceinline__ bool are_terms_by_two(const mm_product &product) {
            (product.bias.rows == 0 || is_by_two(product.bias));
 }
 
-/* Whether float16's range costs the thread's elements of C so little accuracy that the guard ignores it. */
+/* Whether the thread's elements lose so little accuracy by float16's range that the guard ignores this
+ * loss. */
 __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, const column_peaks *peaks,
                                                     const line *lines, unsigned row, float largest) {
     constexpr float RATIO = 0x1p23f * 9.8f; /* 9.8 is just above the square root of SUMS */
@@ -251,7 +257,8 @@ __device__ __forceinline__ bool is_range_negligible(const mm_fp32_plan &plan, co
     return least * plan.range_share * RATIO <= largest;
 }
 
-/* `lines` has the rows of the tile, then its columns. Each warp that prepares lines stores one of `peaks`. */
+/* `lines` has the data of the tile's rows, and then of its columns. `peaks` has an element for each warp that
+ * prepared lines. */
 __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *lines,
                                          const column_peaks *peaks, unsigned slot, const mm_tile &tile,
                                          const float (&sums)[SUMS]) {

@@ -36,8 +36,6 @@ const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
                : "its tensor core instructions are those of compute capability 9.0";
 }
 
-/* --- sizes --------------------------------------------------------------------------------------- */
-
 struct sizes {
     unsigned m;
     unsigned n;
@@ -46,7 +44,8 @@ struct sizes {
     unsigned uncertain_max;
 };
 
-/* The most elements to recompute. Recomputing one in 256 is cheaper than the whole product with simt. */
+/* Returns the largest number of elements that are recomputed one by one. Up to about 1/256 of the elements,
+ * this is cheaper than the whole product with simt. */
 static unsigned uncertain_max(const struct mm_product *product) {
     enum { LEAST = 1024, MOST = 1 << 24 };
     const size_t many = product->m * product->n / 256;
@@ -133,7 +132,8 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     return offsets;
 }
 
-/* Offsets in the memory that is kept with a stored operand. The ranges that must be zeroed come first. */
+/* Offsets in the memory in which a stored operand's split copy is kept. The ranges that must be zeroed come
+ * first. */
 struct kept {
     size_t flags;
     size_t max;
@@ -193,8 +193,9 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
-/* Uses the memory that a stored operand has for its halves, if any, instead of the workspace. The memory's
- * key contains lines and k, because a whole stack and one of its products begin at the same address. */
+/* If the operand is stored, its halves go to memory that is kept with the operand, instead of the workspace.
+ * The key of this memory contains `lines` and k, because a whole stack and one of its matrices may begin at
+ * the same address. */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
@@ -238,8 +239,6 @@ static void place_plan(struct kernel_arguments *arguments, const struct sizes *s
     plan->range_share = mm_fp32_range_share(sizes->k);
 }
 
-/* --- the launch ---------------------------------------------------------------------------------- */
-
 static struct mm_layout layout_of(const void *kernel, unsigned threads, size_t shared_bytes) {
     return (struct mm_layout){.kernel = kernel,
                               .threads_x = threads,
@@ -271,7 +270,7 @@ static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane,
     return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
-/* Enqueues a kernel that scans or splits the operands that no earlier job has split. */
+/* Enqueues a kernel that scans or splits operands. Skips operands that an earlier job has split. */
 static enum mm_status run_split(struct kernel_arguments *arguments, const struct mm_layout *layout,
                                 unsigned (*blocks_of)(const struct mm_fp32_operand *), struct mm_lane *lane,
                                 struct mm_error *error) {
@@ -294,9 +293,9 @@ static enum mm_status split(struct kernel_arguments *arguments, struct mm_lane *
     return status;
 }
 
-/* Whether the repair kernel may start before the product kernel ends. Starting early saves a microsecond. But
- * in a large product all repair blocks would run on the few multiprocessors that become free first. Repairing
- * 170 elements of 4096³ then took 0.10 ms instead of 0.02 ms (H200). */
+/* Whether the repair kernel may start before the product kernel ends. An early start saves a microsecond. But
+ * in a large product all repair blocks would run on the few multiprocessors that become free first. For
+ * example, at 4096³ repairing 170 elements then took 0.10 ms instead of 0.02 ms (H200). */
 static bool repair_follows(const struct mm_product *product) {
     return (double)product->m * (double)product->n * (double)product->k < 0x1p33;
 }
@@ -308,7 +307,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     struct mm_layout repair = repair_layout();
     const unsigned repairing = REPAIRING * lane->device->head.multiprocessors;
     void *pointers[] = {&arguments->plan, &lane->path};
-    /* If an earlier job split both operands, the stream has a memset before the product, and no kernel. */
+    /* If an earlier job split both operands, no kernel precedes the product kernel: a memset does. */
     product.follows = !(arguments->is_split[0] && arguments->is_split[1]);
     repair.follows = repair_follows(&arguments->plan.product);
     const enum mm_status status = mm_cuda_enqueue(
@@ -318,7 +317,7 @@ static enum mm_status multiply(struct kernel_arguments *arguments, struct mm_lan
     return mm_cuda_enqueue(&repair, (dim3){repairing, 1, 1}, pointers, lane, error);
 }
 
-/* Returns the plan with which `simt` computes the product if the device sets the fallback flag. */
+/* Returns the plan with which `simt` computes the product if a kernel sets the fallback flag. */
 static struct mm_plan simt_plan_of(const struct mm_product *product, const struct mm_plan *plan) {
     struct mm_plan simt = {.device = plan->device, .variant = plan->variant};
     (void)mm_cuda_simt(product, &simt, NULL); /* simt supports every shape, so this cannot fail */
@@ -359,8 +358,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     return status == MM_OK ? mm_cuda_simt_prepare(&simt, &one, lane, error) : status;
 }
 
-/* Whether padding would make the split operands many times larger than the operands. This happens to matrices
- * with few rows or columns, because split operands have whole tiles. */
+/* Whether padding would make the split operands many times larger than the stored operands. Split operands
+ * consist of whole tiles, so this happens if a matrix has few rows or columns. */
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
@@ -384,8 +383,8 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Plans the product with simt if k is 0, if the plan must save memory, or if the workspace would be too
- * large. Each product of a stack has its own launches. */
+/* Plans the product with simt in these cases: k is 0, the plan must save memory, or the workspace would be
+ * too large. Launches each product of a stack separately. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     if (product->epilogue.is_set && product->epilogue.activation > MM_ACTIVATION_RELU)

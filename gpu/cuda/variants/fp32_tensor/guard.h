@@ -56,10 +56,9 @@
 /* Elements of k in a step. After each step the kernel adds the tensor cores' sum to a sum in registers. */
 enum { MM_FP32_STEP = 64 };
 
-/* The unit of a line's loss. The loss is the sum of |y - high - low| over the line's scaled elements y. */
+/* The unit of a line's loss, which is the sum of mm_fp32_lost over the line's elements. */
 #define MM_FP32_LOST_UNIT 0x1p-40f
 
-/* The smallest and largest exponents of normal floats. */
 enum { MM_FP32_POWER_MIN = -126, MM_FP32_POWER_MAX = 127 };
 
 /* --- what differs between C and CUDA ------------------------------------------------------------- */
@@ -124,8 +123,6 @@ MM_FP32_FUNCTION float mm_fp32_fma_up(float x, float y, float z) {
 #endif
 }
 
-/* --- scaling ------------------------------------------------------------------------------------- */
-
 /* Returns 2^exponent, which must be a normal float. */
 MM_FP32_FUNCTION float mm_fp32_power_of_two(int exponent) {
     const int32_t bits = (exponent + 127) * (1 << 23);
@@ -176,8 +173,6 @@ MM_FP32_FUNCTION float mm_fp32_unscaled(float x, int exponent) {
     return scalbnf(x, exponent);
 }
 
-/* --- splitting ----------------------------------------------------------------------------------- */
-
 /* Splits y into high + low, and returns the loss |y - high - low|. */
 MM_FP32_FUNCTION float mm_fp32_split(float y, mm_fp32_half *high, mm_fp32_half *low) {
     *high = mm_fp32_to_half(y);
@@ -216,11 +211,12 @@ MM_FP32_FUNCTION unsigned mm_fp32_lost(float x, struct mm_fp32_scale scale) {
 
 /* --- certifying ---------------------------------------------------------------------------------- */
 
-/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies `lost` and `largest` by a factor. */
+/* A scaled row of op(A) or column of op(B). mm_fp32_line_of multiplies the members `lost` and `largest` of a
+ * row by mm_fp32_threshold. */
 struct mm_fp32_line {
-    float lost;    /* sum of what splitting the elements loses */
+    float lost;    /* sum of the losses of the faint elements */
     float largest; /* largest magnitude of the elements */
-    int exponent;  /* exponent of the scale */
+    int exponent;
 } __attribute__((aligned(16)));
 
 /* Returns a line from its loss in MM_FP32_LOST_UNIT and the bits of its largest magnitude. Rounds both values

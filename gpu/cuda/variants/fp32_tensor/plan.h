@@ -20,7 +20,7 @@ enum {
     MM_FP32_SLAB = 32,
     MM_FP32_CHUNK = 8, /* halves in a chunk of 16 bytes */
     MM_FP32_LINE_BYTES = 128,
-    MM_FP32_CLUSTER = 2,             /* blocks of a cluster; their tiles lie one below the other */
+    MM_FP32_CLUSTER = 2,
     MM_FP32_FLUSH_STEPS = 128,       /* steps after which sums are flushed to memory */
     MM_FP32_SUMS = MM_FP32_COLS / 2, /* elements of C that a consumer's thread computes */
     MM_FP32_CONSUMER_THREADS = MM_CONSUMERS * MM_WARPGROUP,
@@ -28,7 +28,7 @@ enum {
 };
 
 /* Partial sums of tiles that clusters share: MM_FP32_SUMS for each consumer thread of each block. A block
- * stores partial sums at most once, because its cluster begins only its first shared tile after step 0. */
+ * stores partial sums at most once, because only the cluster's first shared tile can begin after step 0. */
 struct mm_fp32_partial {
     float *sums;
     unsigned *ready; /* for each consumer warpgroup: 1 if its sums are stored; the caller zeroes it */
@@ -42,11 +42,11 @@ struct mm_fp32_flags {
     unsigned has_costs; /* 1 if a warp has added to its mm_fp32_cost */
 };
 
-/* How much accuracy the limited range of float16 may cost (guard.h): sums over elements of C, except elements
- * whose cost is negligible. */
+/* How much accuracy the limited range of float16 may cost (guard.h). Both sums run over the elements of C,
+ * except elements whose cost is negligible. */
 struct mm_fp32_cost {
     double error_squares; /* sum of the elements' squared error bounds E² */
-    double squares;       /* sum of the squared elements */
+    double squares;
 };
 
 /* An operand to split. The caller zeroes `max`, `lost` and `flags`. */
@@ -65,7 +65,6 @@ struct mm_fp32_operand {
     struct mm_fp32_flags *flags;
 };
 
-/* The position of an element of C that was not certified. */
 struct mm_fp32_position {
     unsigned row;
     unsigned col;
@@ -91,7 +90,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;
     float range_share;
-    bool is_of_stack; /* if set, the reported path also covers the stack's earlier products */
+    bool is_of_stack; /* the reported path must also cover the stack's earlier products */
 };
 
 #ifdef __CUDACC__

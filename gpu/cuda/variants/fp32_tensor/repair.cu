@@ -13,11 +13,10 @@ constexpr unsigned WARPS = THREADS / 32;
 
 constexpr unsigned AT_ONCE = 8; /* loads that a thread has in flight */
 
-/* A row of op(A) or a column of op(B). */
 struct operand_line {
     const float *from;
     size_t stride;
-    const unsigned char *tiles; /* the tiles of the split operand */
+    const unsigned char *tiles;
     unsigned tile_lines;
     unsigned steps;
     unsigned line;
@@ -48,9 +47,10 @@ __device__ __forceinline__ float scaled_at(const operand_line &line, size_t k) {
     return y;
 }
 
-/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If elements are not contiguous, reads
- * their halves, which are contiguous. The halves lose at most 2^-23 of an element, well within float32's
- * bound, unless the element is faint (MM_FP32_FAINT). Faint elements are read from the operand. */
+/* Loads elements k, k + THREADS, … of a line, and zeros past its end. If the line's elements are not
+ * contiguous in memory, reads their halves, which are. The halves of an element lose at most 2^-23 of it,
+ * well within float32's bound. Faint elements (MM_FP32_FAINT) may lose more, so they are read from the
+ * operand. */
 __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t end, float (&x)[AT_ONCE]) {
 #pragma unroll
     for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -68,7 +68,8 @@ __device__ __forceinline__ void load(const operand_line &line, size_t k, size_t 
     }
 }
 
-/* Returns this thread's partial sum of an element of C. Each thread adds up every THREADSth product. */
+/* Returns this thread's partial sum of an element of C. Each thread adds up every product whose index is its
+ * own modulo THREADS. */
 __device__ float dot(const mm_fp32_plan &plan, const mm_fp32_position &position) {
     const operand_line row = line_of(plan, position, true);
     const operand_line col = line_of(plan, position, false);
@@ -92,7 +93,7 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
         sum += __shfl_xor_sync(~0u, sum, lanes);
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = sum;
-    __syncthreads(); /* wait until all threads have written */
+    __syncthreads();
     sum = 0;
     for (unsigned warp = 0; warp < WARPS; warp++)
         sum += of_warp[warp];

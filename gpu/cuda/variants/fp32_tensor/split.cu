@@ -57,7 +57,7 @@ __device__ __forceinline__ void add_lost(const mm_fp32_operand &operand, unsigne
         atomicAdd(&operand.lost[line], lost);
 }
 
-/* Makes simt compute the product if a line has Inf or NaN, which cannot be split. */
+/* If a line has Inf or NaN, which cannot be split, sets the flag that makes simt compute the product. */
 __device__ __forceinline__ void flag_nonfinite(const mm_fp32_operand &operand, unsigned largest) {
     constexpr unsigned INFINITE = 0x7f800000u;
     if (largest >= INFINITE)
@@ -124,7 +124,7 @@ __device__ __forceinline__ unsigned largest_of_team(unsigned largest, unsigned t
         largest = max(largest, __shfl_xor_sync(~0u, largest, lanes));
     if (threadIdx.x % 32 == 0)
         of_warp[threadIdx.x / 32] = largest;
-    __syncthreads(); /* wait until all threads have written */
+    __syncthreads();
     const unsigned first = threadIdx.x / team * (team / 32);
     for (unsigned warp = first; warp < first + team / 32; warp++)
         largest = max(largest, of_warp[warp]);
@@ -214,7 +214,7 @@ __device__ void scan_k_strided(const mm_fp32_operand &operand, unsigned block, s
         largest.w = max(largest.w, mm_fp32_magnitude(x[i].w));
     }
     shared.largest[threadIdx.x / 32][threadIdx.x % 32] = largest;
-    __syncthreads(); /* wait until all threads have written */
+    __syncthreads();
     if (threadIdx.x >= STRIP || first + threadIdx.x >= operand.lines)
         return;
     unsigned of_line = 0;
@@ -247,7 +247,7 @@ __device__ void split_k_strided(const mm_fp32_operand &operand, unsigned block, 
         to[2] = x[i].z;
         to[3] = x[i].w;
     }
-    __syncthreads(); /* wait until all threads have written */
+    __syncthreads();
     const unsigned chunk = threadIdx.x % CHUNKS;
 #pragma unroll
     for (unsigned i = 0; i < STRIP; i += THREADS / CHUNKS) {

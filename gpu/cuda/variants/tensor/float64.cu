@@ -50,7 +50,8 @@ template <bool MN_MAJOR> __device__ __forceinline__ unsigned offset_of(unsigned 
     return row * MM_TENSOR_LINE_BYTES + (col / 2 ^ row % 8) * 16 + col % 2 * 8;
 }
 
-/* Reads the element at k = 8·step + 4·half + quarter of the line apart·APART after the thread's line. */
+/* Reads one element at k = 8·step + 4·half + quarter. The element is from the line that lies apart·APART
+ * lines after the thread's line. */
 template <bool MN_MAJOR>
 __device__ __forceinline__ double read(const unsigned char *lines, unsigned offset, unsigned step,
                                        unsigned half, unsigned apart) {
@@ -165,8 +166,6 @@ __device__ __forceinline__ void produce_each(const mm_tensor_plan &plan, const m
         }
     }
 }
-
-/* --- the consumers ------------------------------------------------------------------------------- */
 
 /* A consumer thread's elements of A and B for its next instructions, and where the thread reads them. */
 template <class T> struct reader {

@@ -1,6 +1,7 @@
-/* The fix-up is a second kernel, which runs if clusters share a tile of C. The fix-up adds up the partial
- * sums in the order of k, and stores the totals in C. A thread computes four elements: for float64 four
- * neighbours in a row, for other types two neighbours in a row and the two elements 8 rows below. */
+/* The fix-up is a second kernel, which runs if clusters share a tile of C. It adds up the partial sums in the
+ * order of k, and stores the totals in C. A thread computes four elements. For float64 these are four
+ * neighbours in a row. For other types they are two neighbours in a row, and the two elements 8 rows
+ * below. */
 #include "gpu/cuda/variants/tensor/store.cuh"
 
 #include <type_traits>

@@ -19,24 +19,24 @@ enum {
 struct mm_tensor_plan {
     CUtensorMap a;
     CUtensorMap b;
-    struct mm_matrix unaligned_a; /* A of product 0 if TMA cannot load A; otherwise data is NULL */
-    struct mm_matrix unaligned_b; /* B of product 0 if TMA cannot load B; otherwise data is NULL */
+    struct mm_matrix unaligned_a; /* A of product 0 if TMA cannot load A, else without data */
+    struct mm_matrix unaligned_b; /* B of product 0 if TMA cannot load B, else without data */
     CUtensorMap of_c;             /* valid if maps_c */
-    CUtensorMap of_addend;        /* valid if the product has an addend, but not of float64 */
+    CUtensorMap of_addend;        /* valid if the product has an addend and is not float64 */
     bool maps_c;                  /* TMA stores C */
     unsigned a_lines;             /* rows of op(A) that a block loads for each stage */
     unsigned b_lines;             /* columns of op(B) that a block loads for each stage */
     struct mm_schedule schedule;
     unsigned rows; /* a tile of C is rows × cols */
     unsigned cols;
-    unsigned cluster;          /* blocks of a cluster; their tiles lie one below the other */
+    unsigned cluster;
     void *sums;                /* memory for partial sums (mm_tensor_slot) */
     struct mm_product product; /* the product, or product 0 of a stack */
     unsigned rank;             /* dimensions of the stack; 0 for a single product */
     unsigned dims[MM_STACK_RANK_MAX];
-    unsigned a_steps[MM_STACK_RANK_MAX];      /* stride of each dimension in A, in matrices */
-    unsigned b_steps[MM_STACK_RANK_MAX];      /* stride of each dimension in B, in matrices */
-    unsigned addend_steps[MM_STACK_RANK_MAX]; /* stride of each dimension in the addend, in matrices */
+    unsigned a_steps[MM_STACK_RANK_MAX]; /* stride of each dimension in A, in matrices */
+    unsigned b_steps[MM_STACK_RANK_MAX];
+    unsigned addend_steps[MM_STACK_RANK_MAX];
 };
 
 struct mm_tensor_kernel {
@@ -44,7 +44,7 @@ struct mm_tensor_kernel {
     unsigned rows;      /* a block's tile of C is rows × cols */
     unsigned cols;
     unsigned threads;
-    unsigned cluster;    /* blocks of a cluster; their tiles lie one below the other */
+    unsigned cluster;
     unsigned resident;   /* blocks that fit on a multiprocessor */
     size_t shared_bytes; /* dynamic shared memory of a block */
 };
@@ -65,10 +65,10 @@ struct mm_tensor_kernels {
     bool threads_copy; /* threads load operands that TMA cannot load, and threads store C */
 };
 
-/* Returns how many rows of op(A) or columns of op(B) a block loads, at most `whole`. The operand has `all` of
- * them. `square` is the size of a TMA box of an MN-major operand, or 0 if the operand is K-major. Blocks load
- * few rows outside the operand, because TMA loads such rows slowly. 1×8192×8192 of bfloat16 takes 50 µs, but
- * took 76 µs with many such loads (H100). */
+/* Returns how many rows of op(A), or columns of op(B), a block loads: at most `whole`. `all` is their number
+ * in the whole operand. `square` is the size of a TMA box of an MN-major operand, or 0 if the operand is
+ * K-major. Blocks load few rows outside the operand, because TMA loads such rows slowly. For example,
+ * 1×8192×8192 of bfloat16 takes 50 µs, but took 76 µs with many such loads (H100). */
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square);
 
 /* Returns the bytes of partial sums for the tiles of one cluster. */

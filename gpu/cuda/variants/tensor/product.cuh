@@ -62,8 +62,8 @@ template <class T> struct mm_tensor_shared {
 /* --- which block computes what ------------------------------------------------------------------- */
 
 struct mm_tensor_tile {
-    unsigned row;     /* first row in C */
-    unsigned col;     /* first column in C */
+    unsigned row;
+    unsigned col;
     unsigned product; /* index of the product in its stack */
     unsigned a;       /* index of the product's A in its stack */
     unsigned b;       /* index of the product's B in its stack */
@@ -128,7 +128,7 @@ __device__ __forceinline__ mm_tensor_walk mm_tensor_walk_begin(const mm_tensor_p
     return walk;
 }
 
-/* Whether the work is all steps of its tile. */
+/* Whether the work includes all steps of its tile. */
 __device__ __forceinline__ bool mm_is_whole(const mm_tensor_plan &plan, const mm_work_tile &work) {
     return work.end - work.begin == plan.schedule.steps;
 }
@@ -165,15 +165,15 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-/* Whether elements of C have 2 bytes. */
 __device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
     return plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
 }
 
 constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
 
-/* How the ring has the addend of a tile, with parts like those of C. Part p of consumer c is in step p / EACH
- * of the addend's STEPS steps, and is part p % EACH * CONSUMERS + c of the stage. */
+/* How the addend of a tile lies in the ring's stages. The addend is divided into parts like those of C, and
+ * takes STEPS stages. Stage p / EACH of them has part p of each consumer c, at index p % EACH * CONSUMERS +
+ * c. */
 template <class T, bool IS_NARROW> struct mm_addend_parts {
     static constexpr unsigned PARTS = T::SUMS / (IS_NARROW ? 32 : 16);
     static constexpr unsigned FIT = T::STAGE_BYTES / MM_C_BUFFER_BYTES / T::CONSUMERS;
@@ -182,7 +182,8 @@ template <class T, bool IS_NARROW> struct mm_addend_parts {
     static constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / (IS_NARROW ? 2 : 4); /* columns of a part */
 };
 
-/* The producer loads the addend of a tile, as the tile's last steps. */
+/* Loads the addend of a tile into the stages after the tile's last step. One thread of the producer runs
+ * this. */
 template <class T, bool IS_NARROW>
 __device__ __forceinline__ void mm_produce_addend_parts(const mm_tensor_plan &plan,
                                                         const mm_tensor_shared<T> &shared,
@@ -241,8 +242,6 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
                 mm_produce_addend(plan, shared, tile, at);
     }
 }
-
-/* --- the kernel ---------------------------------------------------------------------------------- */
 
 /* Warp 1 initialises the mbarriers while the other warps compute the block's first tile. The wait for the
  * previous kernel comes later, because this work takes a large part of a small product's time. */

@@ -1,6 +1,7 @@
-/* The epilogue, which rounds sums and stores them in C. A consumer that uses wgmma writes its 64 rows of C to
- * buffers in shared memory. Each buffer has a part of C: 128 bytes of each row. TMA copies full buffers to C
- * while the consumer fills the next one. If TMA cannot store C, the consumer's threads copy the buffers. */
+/* Applies the epilogue to sums, rounds them and stores them in C. A consumer that uses wgmma writes its 64
+ * rows of C to buffers in shared memory. Each buffer takes a part of C: 128 bytes of each row. While TMA
+ * copies full buffers to C, the consumer fills the next buffer. If TMA cannot store C, the consumer's threads
+ * copy the buffers. */
 #pragma once
 
 #include "gpu/cuda/variants/element.cuh"
@@ -16,7 +17,8 @@ __device__ __forceinline__ BYTE *mm_staged_at(BYTE *staged, unsigned row, unsign
 
 template <typename ELEMENT> struct alignas(2 * sizeof(ELEMENT)) mm_pair { ELEMENT elements[2]; };
 
-/* Rounds two sums to ELEMENT. For uint16_t, the first argument is true for bfloat16, false for float16. */
+/* Rounds two sums to ELEMENT. If ELEMENT is uint16_t, the first argument says whether the type is bfloat16
+ * (true) or float16. */
 template <typename ELEMENT, typename SUM>
 __device__ __forceinline__ mm_pair<ELEMENT> mm_round_pair(bool, SUM first, SUM second) {
     return {{static_cast<ELEMENT>(first), static_cast<ELEMENT>(second)}};
@@ -36,8 +38,8 @@ __device__ __forceinline__ uint32_t mm_word_of(const mm_pair<uint16_t> &pair) {
     return pair.elements[0] | static_cast<uint32_t>(pair.elements[1]) << 16;
 }
 
-/* Writes 64 columns of C with elements of 2 bytes to a buffer. The thread's sums begin with number FIRST.
- * Lane i of a warp passes stmatrix the address of 8 elements in row i % 16. */
+/* Writes 64 columns of C, with elements of 2 bytes, to a buffer. FIRST is the index of the first of the
+ * thread's sums for them. Lane i of a warp passes stmatrix the address of 8 elements in row i % 16. */
 template <unsigned FIRST, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_bfloat16,
                                                 const float (&sums)[COUNT]) {
@@ -57,7 +59,8 @@ __device__ __forceinline__ void mm_stage_narrow(unsigned char *staged, bool is_b
     }
 }
 
-/* Writes a part of 32 columns of 4 bytes to a buffer, beginning with the thread's sum FIRST. */
+/* Writes 32 columns of C, with elements of 4 bytes, to a buffer. FIRST is the index of the first of the
+ * thread's sums for them. */
 template <unsigned FIRST, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_stage_wide(unsigned char *staged, const SUM (&sums)[COUNT]) {
     const unsigned lane = threadIdx.x % 32;
@@ -146,10 +149,8 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
     }
 }
 
-/* --- stores with or without TMA */
-
-/* Copies a part to C; the part's first element is at (row, col) of the tile's product. All threads
- * of the consumer have staged the part. */
+/* Copies a part to C, to (row, col) of the tile's product. All threads of the consumer must have staged the
+ * part. */
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
                                                 unsigned row, unsigned col, const mm_tensor_tile &tile,
                                                 bool is_narrow) {
@@ -182,7 +183,7 @@ __device__ __forceinline__ uint32_t mm_relu(uint32_t x) {
     return max(static_cast<int32_t>(x), 0);
 }
 
-/* Returns two elements of C's type as sums. */
+/* Converts two elements of C's type to the type of the sums. */
 template <typename SUM>
 __device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype, const mm_pair<SUM> &pair) {
     return pair;
@@ -199,8 +200,9 @@ __device__ __forceinline__ mm_pair<SUM> mm_sums_of(mm_dtype dtype, const mm_pair
     return sums;
 }
 
-/* Applies the epilogue to the thread's EACH sums of a part, from FIRST on. The part begins at column `col` of
- * C. `addend` is the part of the addend in shared memory, or nullptr if there is no addend. */
+/* Applies the epilogue to the thread's sums of one part of C: EACH sums, beginning with number FIRST. The
+ * part begins at column `col` of C. `addend` is the matching part of the addend in shared memory, or
+ * nullptr. */
 template <typename ELEMENT, unsigned FIRST, unsigned EACH, typename SUM, unsigned COUNT>
 __device__ __forceinline__ void mm_finish_part(const mm_product &product, const unsigned char *addend,
                                                unsigned col, SUM (&sums)[COUNT]) {
@@ -211,7 +213,8 @@ __device__ __forceinline__ void mm_finish_part(const mm_product &product, const 
     const unsigned lane = threadIdx.x % 32, n = static_cast<unsigned>(product.n);
     const unsigned row = mm_my_thread() / 32 * 16 + lane / 4;
     const unsigned first_col = col + lane % 4 * 2;
-    const unsigned left = first_col < n ? n - first_col : 0; /* columns of C from first_col on */
+    const unsigned left =
+        first_col < n ? n - first_col : 0; /* number of columns of C from first_col to the end */
     if (alpha != static_cast<SUM>(1))
 #pragma unroll
         for (unsigned i = FIRST; i < FIRST + EACH; i++)
@@ -243,16 +246,15 @@ __device__ __forceinline__ void mm_finish_part(const mm_product &product, const 
             sums[i] = mm_relu(sums[i]);
 }
 
-/* --- a consumer's tile */
-
-/* A consumer's way through the stages with the addend. */
+/* A consumer's position in the ring while it reads the addend. `stage` is the stage that it reads. */
 template <class T> struct mm_addend_reader {
     const mm_tensor_shared<T> &shared;
     mm_ring_state &at;
     unsigned stage;
 };
 
-/* Stores the part that begins with the thread's sum FIRST, and by recursion all parts to its right. */
+/* Finishes and stores a part of the tile, then calls itself for the part to its right. FIRST is the index of
+ * the first of the thread's sums in the part. */
 template <class T, bool IS_NARROW, unsigned FIRST>
 __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsigned char *staged,
                                                 const mm_tensor_tile &tile, mm_addend_reader<T> &addend,
@@ -313,10 +315,8 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
     mm_tensor_store<T, false, 0>(plan, staged, tile, addend, sums);
 }
 
-/* --- stores without buffers */
-
-/* Stores two neighbouring elements if `is_whole`, otherwise only the first. One access for two elements
- * causes half the traffic to the L2 cache. */
+/* Stores two neighbouring elements, or only the first element if not is_whole. One access for both elements
+ * halves the traffic to the L2 cache. */
 template <typename ELEMENT>
 __device__ __forceinline__ void mm_store_pair(const mm_matrix &c, size_t index, bool is_whole,
                                               const mm_pair<ELEMENT> &pair) {

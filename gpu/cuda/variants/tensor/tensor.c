@@ -187,8 +187,8 @@ static enum mm_status map_result(encode *function, const struct mm_matrix *matri
                       matrix, count, MM_CONSUMER_ROWS, map, error);
 }
 
-/* Whether TMA can store C. TMA writes 16 bytes at a time, also past the end of a row, so threads store a C
- * whose rows are not a multiple of 16 bytes. */
+/* Whether TMA can store C. TMA writes 16 bytes at a time, even past the end of a row. So threads must store C
+ * if the size of its rows is not a multiple of 16 bytes. */
 static bool can_map_c(const struct type *type, const struct mm_product *product) {
     return !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
            product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
@@ -208,8 +208,6 @@ static enum mm_status map_results(encode *function, const struct type *type, con
     return status;
 }
 
-/* --- the launch ---------------------------------------------------------------------------------- */
-
 static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *device,
                                    const struct operand *operand, struct mm_lane *lane,
                                    struct mm_error *error) {
@@ -217,8 +215,8 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
                                 &operand->matrix, lane, error);
 }
 
-/* Copies the operand if TMA or wgmma cannot read it. The copy goes to memory that is kept with a stored
- * operand, or else to the workspace. */
+/* Copies the operand if TMA or wgmma cannot read it. If the operand is stored, the copy goes to memory that
+ * is kept with the operand. Otherwise it goes to the workspace. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
     /* Bit 63 distinguishes this key from keys of fp32_tensor. The rows distinguish a stack from one of its
@@ -254,7 +252,6 @@ static struct mm_layout reduce_layout_of(const struct call *call) {
                               .follows = true};
 }
 
-/* Enqueues the fix-up (partial_sums.cu). */
 static enum mm_status reduce(const struct call *call, void **arguments, struct mm_lane *lane,
                              struct mm_error *error) {
     const struct mm_layout layout = reduce_layout_of(call);
@@ -343,9 +340,9 @@ static bool is_countable(const struct mm_product *product) {
     return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
 }
 
-/* Whether the kernels can apply the product's epilogue. They have no code for activations beyond relu, nor
- * for a float32 C of float64. The kernels of wgmma load the addend by TMA, and the bias in pairs of elements.
- */
+/* Whether the kernels can apply the product's epilogue. They support no activation but none and relu, and for
+ * float64 operands no float32 C. The kernels of wgmma load the addend by TMA. They load two elements of the
+ * bias at once. */
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);

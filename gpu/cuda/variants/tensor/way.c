@@ -7,8 +7,8 @@
 /* The constants of this file were fitted to times measured on an H100 in November 2026, for 69 products of
  * bfloat16, 9 of float8, and float64 with one, two and three blocks on each multiprocessor. */
 
-/* A step takes column_cycles for each column of the tile, but at least shared_cycles for each block on the
- * multiprocessor. */
+/* A step takes column_cycles for each column of the tile, but not less than shared_cycles for each block on
+ * the multiprocessor. */
 struct size_cost {
     double column_cycles;
     double shared_cycles;
@@ -99,8 +99,8 @@ static double cycles_of(const struct mm_plan *plan, const struct mm_product *pro
     return costs_of(product)[way->size].start_cycles + step * mm_schedule_steps(&way->schedule, &fix_up);
 }
 
-/* Whether the type has tiles of this size, and a request's `tile` allows the size. `tile` is a number of
- * columns, and 0 allows all sizes. For wgmma 32 means 64×64, because 64 means 128×64. */
+/* Whether the type has tiles of this size, and the request's `tile` allows the size. `tile` is a number of
+ * columns, or 0 for all sizes. But 64×64 tiles of wgmma are number 32, because 64 means 128×64. */
 static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,

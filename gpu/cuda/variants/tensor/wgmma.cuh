@@ -10,7 +10,7 @@
 struct mm_wgmma_shape {
     unsigned consumers; /* consumers of a block; each computes 64 rows */
     unsigned cols;
-    unsigned cluster; /* blocks of a cluster; their tiles lie one below the other */
+    unsigned cluster;
 };
 
 constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
@@ -50,8 +50,6 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES + CONSUMERS * BUFFERS * MM_C_BUFFER_BYTES;
     using instruction = typename WGMMA::template instruction<COLS, A_MN_MAJOR, B_MN_MAJOR>;
 };
-
-/* --- the consumers ------------------------------------------------------------------------------- */
 
 /* Issues a stage's wgmma instructions, which add to d if `adds`, and otherwise start sums in d. */
 template <class T>

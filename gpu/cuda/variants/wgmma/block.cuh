@@ -13,7 +13,6 @@ __device__ __forceinline__ unsigned mm_my_consumer() {
     return threadIdx.x / MM_WARPGROUP - 1;
 }
 
-/* Returns the thread's index in its warpgroup. */
 __device__ __forceinline__ unsigned mm_my_thread() {
     return threadIdx.x % MM_WARPGROUP;
 }

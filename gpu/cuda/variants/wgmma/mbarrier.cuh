@@ -1,8 +1,9 @@
-/* PTX for mbarriers, which are barriers in shared memory. A phase of an mbarrier ends when the last of its
- * arrivals has come and all expected bytes have been copied.
+/* PTX for mbarriers, which are barriers in shared memory. A phase of an mbarrier ends after its last expected
+ * arrival, when all expected bytes have been copied.
  *
  * mm_mbarrier_wait has block scope, even if another block of the cluster arrives. Block scope is enough,
- * because in this case only TMA writes and only wgmma reads the guarded memory. Cluster scope is slower. */
+ * because in this case only TMA writes the guarded memory, and only wgmma reads it. Cluster scope is
+ * slower. */
 #pragma once
 
 #include "gpu/cuda/variants/wgmma/cluster.cuh"

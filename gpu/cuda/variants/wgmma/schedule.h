@@ -23,7 +23,7 @@ struct mm_divisor {
     unsigned shift;
 };
 
-/* A cluster's share begins and ends at a boundary of two tiles, or at least this many steps from one. */
+/* A share begins and ends at a boundary of two tiles, or at least this many steps away from each boundary. */
 enum { MM_SHARE_STEPS_MIN = 4 };
 
 struct mm_schedule {
@@ -38,10 +38,11 @@ struct mm_schedule {
     unsigned longer_shares;       /* how many shares have one more step */
 };
 
-/* Returns the step at which a cluster's share begins, counted over all shared tiles. For a cluster without a
- * share, returns the steps of all shared tiles. schedule->sharers must not be 0. A share that would begin
- * fewer than MM_SHARE_STEPS_MIN steps from a boundary of two tiles begins at the boundary instead. No share
- * is empty. If `sharers` is a multiple of the shared tiles, no share includes parts of two tiles. */
+/* Returns the step at which a cluster's share begins, counted over all shared tiles. If the cluster has no
+ * share, returns the number of steps of all shared tiles. schedule->sharers must not be 0. No share begins
+ * within MM_SHARE_STEPS_MIN - 1 steps of a boundary of two tiles: it begins at the boundary instead. No share
+ * is empty. If `sharers` is a multiple of the number of shared tiles, no share includes parts of two
+ * tiles. */
 MM_HOST_AND_DEVICE unsigned mm_share_begin(const struct mm_schedule *schedule, unsigned cluster) {
     const unsigned sharer = cluster < schedule->sharers ? cluster : schedule->sharers;
     const unsigned begin = sharer * schedule->share + sharer * schedule->longer_shares / schedule->sharers;
@@ -57,7 +58,7 @@ MM_HOST_AND_DEVICE unsigned mm_shared_tiles(const struct mm_schedule *schedule) 
                : (schedule->sharers * schedule->share + schedule->longer_shares) / schedule->steps;
 }
 
-/* The clusters `first` to `end` - 1, whose shares begin inside a shared tile, after its first step. */
+/* Clusters `first` to `end` - 1. Their shares begin inside one shared tile, after its first step. */
 struct mm_sharers {
     unsigned first;
     unsigned end;

@@ -29,8 +29,8 @@ __device__ __forceinline__ void mm_tma_prefetch_map(const void *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* Starts to load the box of a tensor map that begins at (x, y, z). Elements outside the tensor arrive as
- * zeros, and count as loaded. */
+/* Starts to load the box of a tensor map that begins at (x, y, z). The mbarrier counts elements outside the
+ * tensor as loaded, and they arrive as zeros. */
 __device__ __forceinline__ void mm_tma_load(void *to, const void *map, int x, int y, int z,
                                             uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
