@@ -57,7 +57,7 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-/* Checks the view of an operand, which takes so many bytes. */
+/* Checks the view of an operand that has this many bytes in the body or in storage. */
 static void require_view(const struct mm_call *call, const struct mm_operand *operand, size_t bytes,
                          const struct mm_body *body) {
     const struct mm_buffer *storage = &call->operands.storage;
@@ -115,7 +115,7 @@ static void require_last_item(enum mm_op op, const struct mm_product *product) {
             mm_matrix_bytes(&item.addend) == 0 || product->addend.data == NULL);
     REQUIRE(mm_product_conform(op, &item, NULL) == MM_OK);
     REQUIRE(item.m == product->m && item.n == product->n);
-    REQUIRE(item.k == product->k || product->k == 0); /* alpha is 0 */
+    REQUIRE(item.k == product->k || product->k == 0); /* k is 0 if alpha is 0 */
 }
 
 /* Checks that swapping and transposing the operands keeps the product's dimensions. */
@@ -177,7 +177,7 @@ static void require_decoded(const struct decoding *decoding) {
     require_turnable(call);
 }
 
-/* All decodings share one pool, because opening a pool takes longer than most decodings. */
+/* k is 0 if alpha is 0 */
 static void begin_memory(struct decoding *decoding) {
     static struct mm_budget empty;
     if (empty.buffers == NULL)

@@ -135,7 +135,7 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
-# Products of a matrix that is copied to a device must be right, also several at once.
+# Products of a matrix that is copied to a device must be right, also if several run at once.
 "$FLOAT32" fill 65536 1 >"$scratch/large"
 ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
 expect "a large matrix" 201
@@ -381,7 +381,7 @@ has_free_budget || fail "memory is still in use"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
-# A product runs on the GPU that stores its operands, or if this GPU is busy, on another one.
+# A product runs on the GPU that stores the operands. If this GPU is busy, the product runs on another GPU.
 lies() {
     ask /v1/matrices
     expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"

@@ -64,7 +64,8 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* For a column-major A, transpose_a is false, because memory already holds the transpose. */
+/* If A is column-major, its memory already holds the transpose. transpose_a is then false, and A is only
+ * copied. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)
