@@ -56,7 +56,6 @@ result_of() {
     echo "$2 1 $1"
 }
 
-# Sets `shapes` to a list of M K N.
 choose_shapes() {
     # Each shape is split into words.
     # shellcheck disable=SC2086

@@ -1,8 +1,8 @@
 /* Minimal servers with libmicrohttpd and the service's limits, for comparison with the service. Responses
  * consist of zeros.
  *
- *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped   bare bodies
- * CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
+ *   bare handler|worker THREADS REPLY_BYTES         small requests, whose bodies are dropped
+ *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
  *
  * `handler` responds in libmicrohttpd's handler. `worker` suspends each connection until another thread
  * resumes it. A service must do this if another thread computes the response. `bodies` has a thread for each

@@ -22,8 +22,7 @@ struct mm_bounds {
  *
  * MM_CUT_OFF: tensor cores truncate the addends instead of rounding them. For 16-bit floats this doubles the
  * relative error. For 8-bit floats the relative error is at least 2^-6. Each instruction adds 33 addends, and
- * truncates each at 2^-13 of the largest addend. After every four instructions, their sum is added to a
- * float32.
+ * truncates each at 2^-13 of the largest addend. After four instructions, the sum becomes float32.
  *
  * MM_OF_TF32: tensor cores first round float32 operands to tf32. Rounding changes a factor by at most 2^-11
  * of its value, unless the factor is subnormal. */

@@ -95,9 +95,8 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
 
 /* --- for the host and the device --------------------------------------------------------------- */
 
-/* Factors for the bound of a row, and the factors of the product's epilogue. The comment at the top of this
- * file defines s, e and p. For integers only whole_alpha and whole_beta are set, and all other members are
- * 0. */
+/* Factors for the bound of a row, and the factors of the product's epilogue. The comment at the top of
+ * this file defines s, e and p. For integers only whole_alpha and whole_beta are set. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;

@@ -106,8 +106,7 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part of a large product. For a stack of small products, computes several until about
- * MM_PART_NS have passed. */
+/* Computes a part of a large product, or small products of a stack for about MM_PART_NS. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;

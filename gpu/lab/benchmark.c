@@ -162,7 +162,6 @@ static void fail_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Prepares the check of a product. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     if (has_given(request))

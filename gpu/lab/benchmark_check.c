@@ -23,7 +23,6 @@ static uint64_t word_of(const struct mm_matrix *matrix, size_t index) {
                                      : (uint64_t)(int64_t)mm_dtype_get(matrix->dtype, matrix->data, index);
 }
 
-/* Returns an element of D. Integers wrap around. */
 static double expect_integer(const struct mm_product *product, size_t row, size_t col) {
     const struct mm_terms terms = mm_product_terms(product);
     uint64_t sum = 0;
@@ -122,9 +121,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* Overwrites the next part of C with NaN, because the check then finds each element that the kernel does not
- * write. If the type has no NaN, uses random bits. A transposition also gets random bits, because its A may
- * contain NaN. */
+/* Overwrites the next part of C with NaN, so the check finds each element that the kernel does not write.
+ * Uses random bits for a type without NaN, and for a transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);

@@ -191,8 +191,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* Does a step of row `index`. The first run uses the first set, because the check knows the product of this
- * set. */
+/* The first run uses the first set, because the check knows the product of that set. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
@@ -221,7 +220,6 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Fails all rows that are not complete. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
         if (!benchmark->row_states[row].is_over)
@@ -253,7 +251,6 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     return true;
 }
 
-/* Does one step. Returns false if nothing is left to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     const size_t left = left_to_fill(benchmark);
     struct mm_error error;

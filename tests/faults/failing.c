@@ -14,8 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. This file accesses it only by __atomic
- * functions. */
+/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. Access here is by __atomic. */
 struct control {
     uint64_t armed; /* while this is 0, no allocation is counted or fails */
     uint64_t bytes; /* smaller allocations are neither counted nor fail */
@@ -27,8 +26,7 @@ struct control {
 
 static struct control *control; /* NULL if no allocation must fail */
 
-/* True after the thread's start function began. Earlier allocations come from a sanitizer, and must
- * succeed. */
+/* True after the thread's start function began. Earlier allocations of a sanitizer must succeed. */
 static _Thread_local bool is_counted __attribute__((tls_model("initial-exec")));
 
 /* Allocations of these libraries must succeed, because these libraries end the process if memory runs out. */
@@ -94,8 +92,7 @@ static bool fails(size_t bytes, const void *caller) {
 
 #define fails_here(bytes) fails(bytes, __builtin_return_address(0))
 
-/* Sets `next` to the replaced function. A constructor would be too late, because programs allocate
- * earlier. */
+/* Sets `next` to the replaced function. A constructor is too late, because programs allocate earlier. */
 #define FIND_NEXT(name)                                                                                      \
     static __typeof__(name) *found;                                                                          \
     __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \

@@ -57,7 +57,6 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-/* Checks the view of an operand that has this many bytes in the body or in storage. */
 static void require_view(const struct mm_call *call, const struct mm_operand *operand, size_t bytes,
                          const struct mm_body *body) {
     const struct mm_buffer *storage = &call->operands.storage;
@@ -143,7 +142,7 @@ static void require_turnable(const struct mm_call *call) {
     if (product.stack == NULL && stack.count == 1) {
         REQUIRE(mm_product_conform(call->operands.kind->op, &turned, NULL) == MM_OK);
         REQUIRE(turned.m == product.m && turned.n == product.n);
-        REQUIRE(turned.k == product.k || product.k == 0); /* alpha is 0 */
+        REQUIRE(turned.k == product.k || product.k == 0); /* k is 0 if alpha is 0 */
     } else if (product.m * product.n > 0) {
         require_last_item(call->operands.kind->op, &turned);
     }
@@ -177,7 +176,7 @@ static void require_decoded(const struct decoding *decoding) {
     require_turnable(call);
 }
 
-/* k is 0 if alpha is 0 */
+/* All decodings share one pool, because opening a pool takes longer than most decodings. */
 static void begin_memory(struct decoding *decoding) {
     static struct mm_budget empty;
     if (empty.buffers == NULL)

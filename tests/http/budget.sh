@@ -249,7 +249,7 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
-# A small request waits even if stored matrices use the budget, because a part of the budget is for small requests.
+# Even if stored matrices use the budget, a small request waits, because a part is for small requests only.
 head -c 3900000 /dev/zero >"$scratch/full"
 start --backend cpu --memory-budget 4MiB --store-memory 4MiB
 ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests that queue places and memory become free if a client leaves, a deadline passes, or an upload breaks off.
+# Tests that queue places and memory become free if a client leaves, a deadline passes or an upload ends.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -64,8 +64,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* If A is column-major, its memory already holds the transpose. transpose_a is then false, and A is only
- * copied. */
+/* If A is column-major, memory already holds the transpose, so transpose_a is false. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

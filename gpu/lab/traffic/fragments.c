@@ -27,8 +27,7 @@ static uint64_t blocks_of(const struct mm_product *product) {
     return (uint64_t)mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
 }
 
-/* Counts the staging of slabs. A slab covers `depth` values of k, and has a row of `pitch` words for each
- * value. */
+/* A slab covers `depth` values of k. Each value has a row of `pitch` words in the slab. */
 static void count_slabs(struct mm_traffic *traffic, const struct side *side, unsigned depth, unsigned each,
                         unsigned at_once, unsigned pitch, uint64_t stagings) {
     const struct mm_share share = side->is_along
@@ -39,8 +38,7 @@ static void count_slabs(struct mm_traffic *traffic, const struct side *side, uns
     mm_count_staging(traffic, &share, &layout, stagings);
 }
 
-/* Counts reads of fragments. Each lane reads `words` neighbours, beginning at word places[lane]·words of the
- * slab's row. */
+/* Each lane reads `words` neighbours, beginning at word places[lane]·words of the slab's row. */
 static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WARP_LANES], unsigned words,
                         uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -49,8 +47,7 @@ static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WAR
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, words * WORD, times);
 }
 
-/* Models a kernel whose threads compute 8×8 elements of C each. One access reads `step` neighbours of a
- * fragment. */
+/* Each thread computes 8×8 elements of C. One access reads `step` neighbours of a fragment. */
 static bool count_square(const struct mm_product *product, unsigned depth, unsigned step,
                          struct mm_traffic *traffic) {
     enum { SIDE = 16, EACH = 8, PADDING = 4, WARPS = SIDE * SIDE / MM_WARP_LANES, STAGED = 8 };

@@ -35,8 +35,7 @@ bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned til
     return count_naive(product, true, traffic);
 }
 
-/* `staged_copy` has the accesses of `naive`. For each multiplication it also has two stores to shared memory
- * and two loads. */
+/* Counts `naive`, and for each multiplication two stores to shared memory and two loads. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
     count_naive(product, false, traffic);

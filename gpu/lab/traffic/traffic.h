@@ -37,7 +37,6 @@ const char *mm_traffic_title(enum mm_traffic_figure figure);
 /* The value of a figure that is not known. */
 #define MM_TRAFFIC_UNKNOWN UINT64_MAX
 
-/* Indexed by enum mm_traffic_figure. */
 struct mm_traffic {
     uint64_t figures[MM_TRAFFIC_COUNT];
 };
