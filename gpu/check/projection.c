@@ -153,7 +153,7 @@ void mm_projection_begin(struct mm_projection *projection) {
 }
 
 /* Adds elements, multiplied by x, to the sum of a group. Four separate sums are faster, because an addition
- * need not wait for the previous one. */
+ * then need not wait for the previous addition. */
 static void add_c(struct mm_projection *projection, const double *elements, const float *weights,
                   size_t count) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};

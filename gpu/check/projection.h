@@ -55,7 +55,7 @@ void mm_projection_init(struct mm_projection *projection, const struct mm_random
                         void *memory);
 
 /* Prepares the check. Each call does one step, and generates about 100,000 elements. Returns false if nothing
- * was left to do. All steps together generate k·n elements of B, and m·k elements of A for each group. */
+ * remained to do. All steps together generate k·n elements of B, and m·k elements of A for each group. */
 bool mm_projection_prepare(struct mm_projection *projection);
 
 /* Begins to read a result. Call this only after mm_projection_prepare returned false. */

@@ -8,7 +8,7 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
-/* Numbers that one call of mm_verify_prepare adds. A call takes at most a few milliseconds. */
+/* The elements that one call of mm_verify_prepare sums. A call takes at most a few milliseconds. */
 enum { STEP_NUMBERS = 1 << 17 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)

@@ -82,7 +82,7 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
                      size_t count, void *memory, struct mm_verification *verification);
 
 /* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B, of A, of the
- * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing was left to do. m and
+ * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing remained to do. m and
  * n are not 0. k can be 0 only if alpha is 0. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 

@@ -77,7 +77,7 @@ struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no results */
     const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
     const struct mm_device *device; /* NULL if no device started the task */
-    size_t set_count;               /* number of sets that the runs used in turn */
+    size_t set_count;               /* number of sets among which the runs rotated */
     unsigned repeats;               /* number of runs that count */
     double min_ns;                  /* kernel time of the runs that count */
     double median_ns;

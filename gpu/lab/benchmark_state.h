@@ -101,7 +101,7 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* --- defined in benchmark_check.c */
 
-/* Computes a part of the expected result. Returns false if nothing was left to compute. The caller has
+/* Computes a part of the expected result. Returns false if nothing remained to compute. The caller has
  * already copied the client's operands to host memory. */
 bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark);
 

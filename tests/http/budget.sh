@@ -204,7 +204,7 @@ expect "a deadline of an upload that waits" 504 code timeout detail "of the body
 answered first many files
 reach "$used" 0
 
-# Two uploads need more than the budget together, so the later one is rejected at once.
+# Together two uploads need more than the budget, so the later upload is rejected at once.
 hold first cpu 1 15000 1
 send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2

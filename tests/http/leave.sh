@@ -35,7 +35,7 @@ same "a half-closed connection: bytes received" 0 "$(wc -c <"$scratch/raw" | tr 
 release
 finish_slow first "the first job" 200
 
-# A client may set a shorter deadline than the server's, but not a longer one.
+# A deadline of the client replaces the server's deadline if it is shorter.
 for ms in 60000 99999999999999999999; do
     ask "/v1/matmul?backend=cuda&timeout_ms=$ms" -d @"$scratch/queued"
     expect "in time, of $ms ms" 200

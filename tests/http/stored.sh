@@ -287,7 +287,7 @@ ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
 
-# Results that exist only in a GPU's memory. A simulated GPU is used on machines without one.
+# Results that exist only in a GPU's memory. Machines without a GPU use a simulated GPU.
 export MATMULD_FAULTY_DEVICES=2
 start
 store x '{"a": [[1,2,3],[4,5,6]]}'

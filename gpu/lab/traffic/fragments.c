@@ -83,8 +83,8 @@ bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, stru
 }
 
 /* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
- * read the same words of A. After the last slab, the kernel stages one slab more, which loads nothing and
- * stores zeros. The kernel also reads the first fragments before its main loop. */
+ * read the same words of A. After the last slab, the kernel stages an additional slab, which loads nothing
+ * and stores zeros. The kernel also reads the first fragments before its main loop. */
 bool mm_traffic_warp_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     enum { DEPTH = 16, THREAD = 8, LANE_ROWS = 8, LANE_COLS = MM_WARP_LANES / LANE_ROWS, WARPS = 8 };
     const uint64_t blocks = blocks_of(product), steps = blocks * mm_size_divide_up(product->k, DEPTH);
