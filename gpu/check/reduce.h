@@ -76,7 +76,7 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
     return none;
 }
 
-/* Returns the larger of two numbers if `largest` is set, else the smaller. NaN if one of them is NaN. */
+/* Returns the larger of two numbers if `largest` is set, else the smaller. NaN if either number is NaN. */
 MM_HOST_AND_DEVICE double mm_reduce_extreme(double current, double other, bool largest) {
     if (current != current)
         return current;

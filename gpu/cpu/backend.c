@@ -86,7 +86,7 @@ static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    size_t before = 0; /* elements of the operands before this one */
+    size_t before = 0; /* elements of all operands before this operand */
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         const size_t count = generated_elements(&job->sources[index], operand);

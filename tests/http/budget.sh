@@ -292,7 +292,7 @@ reach "$used" 3568004
 release
 reach "$used" 0 && stop
 
-# If a client does not read its reply, the server ends the reply, unless the store still has the matrix.
+# If a client does not read a reply, the server ends the reply. It does not if the store has the matrix.
 start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
 for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     # shellcheck disable=SC2086

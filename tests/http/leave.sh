@@ -35,7 +35,7 @@ same "a half-closed connection: bytes received" 0 "$(wc -c <"$scratch/raw" | tr 
 release
 finish_slow first "the first job" 200
 
-# A deadline of the client replaces the server's deadline if it is shorter.
+# The client's deadline counts if it is shorter than the server's. Otherwise the server's deadline counts.
 for ms in 60000 99999999999999999999; do
     ask "/v1/matmul?backend=cuda&timeout_ms=$ms" -d @"$scratch/queued"
     expect "in time, of $ms ms" 200
