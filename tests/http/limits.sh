@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests each limit with a request at the limit and a request beyond it. An error closes the connection if the client
-# waits for 100-continue or the body exceeds 1 MiB.
+# Tests each limit with a request at the limit and a request beyond it. An error closes the connection if
+# the client waits for 100-continue or the body exceeds 1 MiB.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
