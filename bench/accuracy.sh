@@ -19,7 +19,7 @@ options() {
 END
 }
 
-# The threads compute exact results for comparison. For a large product this takes one core ten seconds.
+# The threads compute exact results for comparison. For a large product, one core needs ten seconds.
 threads_max=16
 
 print_head() {

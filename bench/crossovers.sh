@@ -30,9 +30,9 @@ cubic_shapes() {
     done
 }
 
-# Prints the table for the times in the CSV file. An entry is the least width of C from which fp32_tensor is
-# always faster than simt. The entry is 0 if there is no such width. MM_CUDA_SIMT_EDGE is the least edge from
-# which simt is always 5% faster than the tiled variants.
+# Prints the table for the times in the CSV file. At the width in an entry and at all larger widths of C,
+# fp32_tensor is faster than simt. The entry is 0 if there is no such width. At the edge MM_CUDA_SIMT_EDGE and
+# at all larger edges, simt is at least 5% faster than the tiled variants.
 table() {
     awk -F , -v narrows="$narrows" -v depths="$depths" -v wides="$wides" -v cubes="$cubes" '
         function time_of(m, k, n, variant) { return times[m, k, n, variant] + 0 }
@@ -121,7 +121,7 @@ run() {
     for variant in tiled_16 tiled_async simt fp32_tensor; do
         passed="$passed --variant $variant"
     done
-    # The shapes are split into words. The tiled variants run only cubes.
+    # Without quotes, the shell splits the shapes into words. The tiled variants run only cubes.
     # shellcheck disable=SC2046,SC2086
     "$build/tests/kernels/kernels" $passed $(cubic_shapes | sed 's/^/--time /') >"$report.log"
     mv "$report.csv" "$report.cubes"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench gpu: compares the service on a GPU with two other servers, in turn: aiohttp with uvloop and
-# PyTorch on that GPU, and plain sockets. Writes medians to a Markdown and a CSV file.
+# ./dev bench gpu: compares the service on a GPU with aiohttp and with plain sockets. The aiohttp server uses
+# uvloop, and PyTorch on the same GPU. The servers run alternately. Writes medians to Markdown and CSV files.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
 known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
@@ -106,7 +106,7 @@ peer_name() {
     fi
 }
 
-# Prints 1 if aiohttp runs with one process, because one connection needs only one.
+# Prints 1 if an aiohttp server with one process runs. Benches with one connection use only this server.
 lone_peer() {
     case " $serving " in *' 1 '*) echo 1 ;; esac
 }
@@ -265,7 +265,7 @@ bench_had() {
     row_value "$what, p99" '' "row_$had.p99_ms" ms
 }
 
-# Each product uses the previous result.
+# Measures a chain of products. Each product uses the previous result.
 bench_chain() {
     edge=$(edge_of 1024)
     what="$edge, chained by out, one connection, reply=none"
@@ -295,7 +295,7 @@ bench_gpus() {
         "${gpus}_one.rate" /s
 }
 
-# Starts a second service, which has only one GPU.
+# Compares all GPUs with one GPU. Starts a second service, which uses only one.
 bench_all_gpus() {
     count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
     if [ "$count_of_gpus" -lt 2 ]; then

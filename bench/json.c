@@ -38,7 +38,7 @@ struct bench {
     size_t edge;
     struct mm_budget budget;
     const struct mm_codec *codec;
-    float *elements; /* a's elements, then b's */
+    float *elements; /* elements of a, followed by the elements of b */
     float *read;     /* elements that Jansson's codec has read */
     char *body;
     size_t body_bytes;
@@ -198,7 +198,7 @@ int main(int argc, char **argv) {
     const size_t rounds = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
     static struct bench bench;
     require(edge >= 1 && edge <= 8192 && rounds >= 1, "takes an edge from 1 to 8192 and rounds");
-    json_set_alloc_funcs(malloc, free); /* removes the functions that api/ has set */
+    json_set_alloc_funcs(malloc, free); /* restores malloc, because api/ has set other functions */
     make_bench(&bench, edge);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         make_body(&bench, &kinds[kind]);

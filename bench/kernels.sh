@@ -31,7 +31,7 @@ operand() {
     dimensions=$((dimensions + 1))
 }
 
-# M K N for --all: squares, flat and thin shapes, and some shapes that suit no tile.
+# Prints M K N of the shapes for --all: squares, flat and thin shapes, and some shapes that suit no tile.
 all_shapes() {
     cat <<'END'
 256 256 256
@@ -56,7 +56,6 @@ result_of() {
     echo "$2 1 $1"
 }
 
-# Sets `shapes` to a list of M K N.
 choose_shapes() {
     # Each shape is split into words.
     # shellcheck disable=SC2086

@@ -30,9 +30,9 @@ echo "\`$options\`"
 echo
 echo "| variant | kernel | blocks | threads each | ms | SM clock, GHz | multiprocessors at work | tensor cores | float32 pipes | issue slots | shared memory | L2 | DRAM |"
 echo "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-# Caches are not flushed, because a kernel reads what the previous kernel wrote. Only the kernels of the last
-# product count. The kernel `make` fills the matrices. The kernel `wait` delays the stream until all kernels
-# are enqueued.
+# Caches are not flushed, because a kernel reads what the previous kernel wrote. The table shows only the
+# kernels of the last product. The kernel `make` fills the matrices. The kernel `wait` delays the stream until
+# all kernels are enqueued.
 for variant in ${variants:-fp32_tensor simt}; do
     count "$options --variant $variant" --cache-control none --kernel-name-base function
     awk -v variant="$variant" '

@@ -86,7 +86,7 @@ across() {
 bench_link() {
     link=$(link_options "$1")
     what="1024, raw, $connections connections, $1 link${link:+ ($link)}; beside: socket loop"
-    # The options are split into words.
+    # Without quotes, the shell splits the options into words.
     # shellcheck disable=SC2086
     if ! shape_link $link; then
         row_left_out "$what" '≥ 0.9' "$why"

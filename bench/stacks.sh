@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench stacks: compares the kernel times of the variant `auto` and of the vendor's library (`blas`) for
-# stacks of products, in turn. Checks each product once. Writes a Markdown and a CSV file.
+# ./dev bench stacks: compares the kernel times of the variant `auto` with those of the vendor's library
+# (`blas`) for stacks of products. Alternates between the two. Checks each product once. Writes a report.
 # Usage: stacks.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=stacks
 known_rows='1024x64 512x128 256x256 64x512'

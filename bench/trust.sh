@@ -27,7 +27,7 @@ whole_or_dry() {
     if [ "$dry" = yes ]; then echo "$2"; else echo "$1"; fi
 }
 
-# A product with small operands that takes long, so the client on the same machine needs little CPU time.
+# A long product with small operands. The client on the same machine then needs little CPU time.
 heavy=512x64x512 heavy_query='backend=cpu&variant=naive'
 
 # serve ROW OPTION…: starts the service. If that fails, prints the row as left out and returns false.

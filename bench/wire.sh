@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev bench wire: compares how fast servers receive and send bytes, in turn: the service on the CPU, minimal
-# servers (sockets.c, bare.c) and aiohttp (peers/). Writes median ratios to a Markdown and a CSV file.
+# ./dev bench wire: compares how fast servers receive and send bytes. Alternates between the service on the
+# CPU, minimal servers (sockets.c, bare.c) and aiohttp (peers/). Writes median ratios to a report.
 # Usage: wire.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=wire
 known_rows='small latency large memory start'
@@ -123,7 +123,7 @@ mib() {
     awk -v elements="$1" 'BEGIN { printf "%.3g MiB", elements / 262144 }'
 }
 
-# Measures the peak memory while more requests arrive than the budget allows. Rejections are valid replies.
+# Measures the peak memory while requests exceed the budget. A rejection counts as a valid reply.
 bench_budget() {
     start_matmuld loaded --backend cpu --memory-budget "${budget}MiB" || { row_left_out 'memory' '' "$why" && return 0; }
     measure loaded requests --port "$port" --shape 4x4x4 --requests 10

@@ -14,12 +14,12 @@ trap 'rm -rf "$scratch"' EXIT
 
 # count SUBJECT OPTION…: runs ncu while the harness times SUBJECT, which is a list of the harness's options.
 # Writes a line for each kernel to $scratch/counts: the values of `metrics` and the kernel's name. For a
-# counter that ncu lacks, writes $missing, or fails if that is empty.
+# counter that ncu lacks, writes $missing. If $missing is empty, fails instead.
 missing=
 count() {
     subject=$1
     shift
-    # Options are split into words.
+    # Without quotes, the shell splits the options into words.
     # shellcheck disable=SC2086
     timeout 120 ncu --csv --print-units base --clock-control none --metrics "$(echo $metrics | tr ' ' ,)" "$@" "$kernels" \
         --backend cuda $subject --repeats 1 >"$scratch/ncu" 2>&1 || {

@@ -1,5 +1,5 @@
-# Functions for the benches of the service. They start servers on free ports, measure in turn, and print
-# medians in a table. Source this file.
+# Functions for the benches of the service. They start servers on free ports, measure them alternately, and
+# print medians in a table. Source this file.
 # shellcheck shell=sh disable=SC2034 source=bench/lib/report.sh
 . "$(dirname "$0")/lib/report.sh"
 

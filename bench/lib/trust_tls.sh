@@ -1,4 +1,4 @@
-# Bench of trust.sh for the cost of TLS, compared with plain HTTP in turn. Source this file.
+# Bench of trust.sh that measures the cost of TLS. Alternates between TLS and plain HTTP. Source this file.
 # shellcheck shell=sh disable=SC2154
 
 # by_curl KEY ARG…: keeps the median time of the transfers in ms if all had the status 200.

@@ -5,8 +5,8 @@
  *   bare bodies CONNECTIONS REPLY_BYTES BODY_BYTES  large bodies
  *
  * `handler` responds in libmicrohttpd's handler. `worker` suspends each connection until another thread
- * resumes it, as a service must if another thread does the work. `bodies` has a thread for each connection,
- * which copies the body into a buffer. */
+ * resumes it. A service must do this if another thread computes the response. `bodies` has a thread for each
+ * connection, which copies the body into a buffer. */
 #include "bench/load/floor.h"
 #include "bench/load/memory.h"
 

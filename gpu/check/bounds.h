@@ -7,9 +7,9 @@
 #include <math.h>
 
 /* An element of C is correct if its error is at most e + unit·(|R| + e) + step. R is the exact value of the
- * element, and e = relative·(|A|·|B|) + absolute. All members are 0 for integers. With an epilogue without an
- * activation, e becomes |alpha|·e + 4·u·(|alpha|·(|A|·|B|) + |beta·C| + |bias|) + t, with the unit roundoff u
- * and the least number t of the sums (docs/accuracy.md has the derivation). */
+ * element, and e = relative·(|A|·|B|) + absolute. All members are 0 for integers. If there is an epilogue but
+ * no activation, e becomes |alpha|·e + 4·u·(|alpha|·(|A|·|B|) + |beta·C| + |bias|) + t, with the unit
+ * roundoff u and the least number t of the sums (docs/accuracy.md has the derivation). */
 struct mm_bounds {
     double relative;
     double absolute;
@@ -21,8 +21,8 @@ struct mm_bounds {
 /* MM_ROUNDED: each addition rounds the sum to nearest.
  *
  * MM_CUT_OFF: tensor cores truncate the addends instead of rounding them. For 16-bit floats this doubles the
- * relative error. For 8-bit floats the relative error is at least 2^-6. Each instruction truncates 33 addends
- * at 2^-13 of the largest addend, and after four instructions sums are promoted to float32.
+ * relative error. For 8-bit floats the relative error is at least 2^-6. Each instruction adds 33 addends, and
+ * truncates each at 2^-13 of the largest addend. After four instructions, the sum becomes float32.
  *
  * MM_OF_TF32: tensor cores first round float32 operands to tf32. Rounding changes a factor by at most 2^-11
  * of its value, unless the factor is subnormal. */

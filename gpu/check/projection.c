@@ -8,14 +8,14 @@
 #include <assert.h>
 #include <math.h>
 
-/* STEP_NUMBERS numbers take well under a millisecond. The norm adds at least FREEDOM independent squares.
- * With fewer squares, the norm could be small by chance. */
+/* Generating STEP_NUMBERS numbers takes well under a millisecond. The norm adds at least FREEDOM independent
+ * squares. With fewer squares, the norm could be small by chance. */
 enum { STEP_NUMBERS = 1 << 17, FREEDOM = 16 };
 
 #define WEIGHTS_SEED UINT64_C(0x77656967687473)
 
-/* Returns how many columns of C share one projection. A·B has at most `rank` independent rows, so each group
- * of columns adds only `rank` independent squares to the norm. So a small rank needs several groups. */
+/* Returns how many columns of C share one projection. The rank of A·B is at most min(m, k). Each group of
+ * columns adds only that many independent squares to the norm, so a small rank needs several groups. */
 static size_t columns_of_a_group(size_t m, size_t k, size_t n) {
     const size_t rank = mm_size_min(m, k);
     return n / mm_size_min(n, (FREEDOM - 1) / rank + 1);
@@ -25,7 +25,7 @@ static size_t count_groups(size_t m, size_t k, size_t n) {
     return mm_size_divide_up(n, columns_of_a_group(m, k, n));
 }
 
-/* Returns how many doubles represent a sum: for float64 a high and a low part. */
+/* Returns how many doubles represent a sum. A sum of float64 has a high and a low part. */
 static size_t parts_of(enum mm_dtype dtype) {
     return dtype == MM_FLOAT64 ? 2 : 1;
 }
@@ -153,7 +153,7 @@ void mm_projection_begin(struct mm_projection *projection) {
 }
 
 /* Adds elements, multiplied by x, to the sum of a group. Four separate sums are faster, because an addition
- * need not wait for the previous one. */
+ * then need not wait for the previous addition. */
 static void add_c(struct mm_projection *projection, const double *elements, const float *weights,
                   size_t count) {
     double sums[4] = {0.0, 0.0, 0.0, 0.0};

@@ -54,8 +54,8 @@ size_t mm_projection_bytes(enum mm_dtype dtype, size_t m, size_t k, size_t n);
 void mm_projection_init(struct mm_projection *projection, const struct mm_random_product *product,
                         void *memory);
 
-/* Prepares the check by steps. Each call generates about 100,000 elements. Returns false if nothing was left
- * to do. All calls together generate k·n elements of B, and m·k elements of A for each group. */
+/* Prepares the check. Each call does one step, and generates about 100,000 elements. Returns false if nothing
+ * remained to do. All steps together generate k·n elements of B, and m·k elements of A for each group. */
 bool mm_projection_prepare(struct mm_projection *projection);
 
 /* Begins to read a result. Call this only after mm_projection_prepare returned false. */

@@ -1,9 +1,9 @@
 /* Reduces a matrix to figures such as its sum or norm, which a client may want instead of the matrix. For
  * host and device code.
  *
- * Floats are added in float64. Integers are added exactly, in 128 bits, which can hold 2⁶⁴ of the largest
- * int64. A NaN makes every figure NaN except `finite`; `trace` becomes NaN only if the NaN is on the
- * diagonal. On the host any thread may call these functions on its own memory. */
+ * Floats are added in float64. Integers are added exactly, because 128 bits can hold the sum of 2⁶⁴ elements.
+ * A NaN in the matrix makes all figures NaN except `finite` and `trace`. `trace` is NaN only if the NaN is on
+ * the diagonal. On the host any thread may call these functions on its own memory. */
 #pragma once
 
 #include "gpu/check/squares.h"
@@ -76,7 +76,7 @@ MM_HOST_AND_DEVICE struct mm_reduction mm_reduction_none(void) {
     return none;
 }
 
-/* Returns the larger of two numbers if `largest` is set, else the smaller. NaN if one of them is NaN. */
+/* Returns the larger of two numbers if `largest` is set, else the smaller. NaN if either number is NaN. */
 MM_HOST_AND_DEVICE double mm_reduce_extreme(double current, double other, bool largest) {
     if (current != current)
         return current;
@@ -131,9 +131,9 @@ struct mm_reduction_progress {
 /* Elements that one call can add within a few milliseconds. */
 enum { MM_REDUCE_SLICE = 1 << 19 };
 
-/* Adds the next `count` elements of a part of a dense stack, or as many as are left. Returns whether elements
- * are left after that. Each row is summed separately, so rounding errors grow only with rows plus columns,
- * and do not depend on `count`. */
+/* Adds the next `count` elements of a part of a dense stack, or all remaining elements if there are fewer.
+ * Returns whether elements remain after that. Each row is summed separately. Rounding errors therefore grow
+ * only with rows plus columns, and do not depend on `count`. */
 bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,
                     const struct mm_window *part, enum mm_dtype dtype, const void *stack, size_t count);
 

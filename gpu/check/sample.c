@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* All elements of a span share a row of A, so a wide span needs fewer random numbers. But a few wide spans
- * would test only a small part of C. */
+/* All elements of a span share a row of A, so a wide span needs fewer random numbers for each element. But a
+ * few wide spans would test only a small part of C. */
 enum { SPANS_WANTED = 16, CORNERS = 4 };
 
 #define PLACES_SEED UINT64_C(0x706c61636573)
@@ -23,8 +23,8 @@ static size_t spans_within(size_t depth, size_t width) {
     return MM_SAMPLE_NUMBERS_MAX / depth / (width + 1);
 }
 
-/* Returns place `index`. The first places are the corners. Later, every fourth place is in the last row and
- * every fourth is at the end of a row, because errors at the edges of tiles are likely. */
+/* Returns the place of span `index`. The first spans are at the corners. Of the other spans, one in four is
+ * in the last row and one in four at the end of a row, because errors at the edges of tiles are likely. */
 static struct mm_sample_span place(unsigned index, size_t rows, size_t cols, size_t width) {
     const size_t last_row = rows - 1;
     const size_t last_col = cols - width;
@@ -81,7 +81,7 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
         const double a = element_of_a(product, at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
             const double b = element_of_b(product, depth, at->col + index);
-            mm_exact_add(&sums[index], &lows[index], a * b); /* exact, because each factor has 24 bits */
+            mm_exact_add(&sums[index], &lows[index], a * b); /* exact, because a factor has 24 bits */
             magnitudes[index] += fabs(a * b);
         }
     }

@@ -8,7 +8,8 @@
 #include "gpu/matrix/random.h"
 #include "gpu/check/bounds.h"
 
-/* The most random numbers that a sample uses. If k is large, even a single element can need more. */
+/* A sample uses at most this many random numbers. If k is so large that a single element needs more, the
+ * sample has that one element. */
 #define MM_SAMPLE_NUMBERS_MAX ((size_t)1 << 24)
 
 enum { MM_SAMPLE_SPANS_MAX = 128, MM_SAMPLE_WIDTH_MAX = 16 };
@@ -43,6 +44,6 @@ double mm_sample_error(const struct mm_sample *sample, unsigned span, const stru
                        enum mm_dtype dtype, const void *elements);
 
 /* Returns the largest error that the sample would find if all elements of C were 0. If this error is 1 or
- * less, the bounds are too wide to show a wrong result. The bounds are too wide if k exceeds about 100,000,
- * because a random sum grows with the square root of k, but the bound of float32 grows with k². */
+ * less, the bounds are too wide to show a wrong result. This happens if k exceeds about 100,000: a random sum
+ * grows with the square root of k, but the bound of float32 grows with k². */
 double mm_sample_zeros_error(const struct mm_sample *sample, const struct mm_bounds *bounds);

@@ -37,8 +37,8 @@ MM_HOST_AND_DEVICE void mm_squares_merge(struct mm_squares *into, const struct m
     into->large += other->large;
 }
 
-/* Adds the three sums, and returns the square root times `scale`, which is a power of two. NaN needs its own
- * case, because hypot returns infinity for infinity and NaN. */
+/* Adds the three sums, and returns the square root times `scale`, which is a power of two. NaN needs a
+ * special case, because hypot of infinity and NaN is infinity. */
 static inline double mm_squares_root(const struct mm_squares *sums, double scale) {
     const double small = sqrt(sums->small) * (scale / MM_SCALE_SMALL);
     const double large = sqrt(sums->large) * (scale / MM_SCALE_LARGE);

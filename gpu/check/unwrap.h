@@ -11,9 +11,9 @@ static inline double mm_unwrap_modulus(enum mm_dtype dtype) {
     return mm_dtype_is_float(dtype) ? 0.0 : ldexp(1.0, 8 * (int)mm_dtype_bytes(dtype));
 }
 
-/* Returns the number nearest to `near` that equals the element modulo `modulus`. If the element is correct,
- * and the exact sum differs from `near` by less than half the modulus, the result is the exact sum. If the
- * modulus is 0, returns the element. */
+/* Returns the number nearest to `near` that equals the element modulo `modulus`. This is the exact sum if the
+ * element is correct and `near` differs from the exact sum by less than half of `modulus`. If `modulus` is 0,
+ * returns the element. */
 static inline double mm_unwrap(double element, double modulus, double near) {
     return modulus > 0.0 ? element + modulus * rint((near - element) / modulus) : element;
 }

@@ -20,8 +20,8 @@ enum mm_verdict { MM_VERDICT_TABLE(MM_CONSTANT) MM_VERDICT_COUNT };
 struct mm_verification {
     bool is_done; /* if not set, no other member is valid */
 
-    /* The worst row of floats is the first row whose residual is the largest fraction of its bound. For
-     * integers, `row` is the first wrong row, `residual` is the number of wrong rows, and `bound` is 0. */
+    /* For floats, `row` is the worst row: its residual is the largest fraction of its bound. For integers,
+     * `row` is the first wrong row, `residual` is the number of wrong rows, and `bound` is 0. */
     double residual; /* the largest |C·x - A·(B·x)| of all vectors; INFINITY if C is not finite */
     double bound;
     size_t row; /* index of the worst row; 0 if no row was checked */

@@ -8,7 +8,7 @@
 enum { VECTORS = MM_VERIFY_VECTORS, SUMS = MM_VERIFY_SUMS, WORDS = MM_VERIFY_WORDS, NUMBER_BYTES = 8 };
 enum { PRECISE_SUMS = MM_VERIFY_PRECISE_SUMS, LARGEST = PRECISE_SUMS - 2, LAST = PRECISE_SUMS - 1 };
 
-/* Numbers that one call of mm_verify_prepare adds. A call takes at most a few milliseconds. */
+/* The elements that one call of mm_verify_prepare sums. A call takes at most a few milliseconds. */
 enum { STEP_NUMBERS = 1 << 17 };
 
 #define SEEDS_SEED UINT64_C(0x766572696679)
@@ -18,8 +18,8 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-/* The matrix whose rows are summed. The last sum of a row is defined differently for each matrix. The addend
- * and the bias are summed as B. */
+/* The matrix whose rows are summed. This decides what the last sum of a row is (last_term). OF_B also stands
+ * for the addend and the bias. */
 enum part { OF_A, OF_B, OF_C };
 
 /* The factors by which the elements of a row of op(X) are multiplied. Element i and vector v have the factor
@@ -208,7 +208,7 @@ size_t mm_verify_bytes(const struct mm_product *product) {
     const struct kind *kind = kind_of(product->a.dtype);
     const size_t rows = product->k + product->m + 1 + count_term_rows(product);
     return (kind->vectors * product->n + kind->sums * rows + longest_row(product)) *
-           NUMBER_BYTES; /* products of a stack use the memory in turn */
+           NUMBER_BYTES; /* the products of a stack use the memory one after another */
 }
 
 /* Converts a stored row to float64, or to words of 64 bits by sign extension. The addend and the bias may
@@ -273,8 +273,8 @@ static void multiply(const struct parts *parts, const struct mm_matrix *x, bool 
     }
 }
 
-/* Adds `count` stored rows of an operand, beginning with row `first`, to its sums. If k is 0 because alpha is
- * 0, A and B are not read. */
+/* Adds `count` stored rows of an operand, beginning with row `first`, to the operand's sums. If alpha is 0, k
+ * is 0, so A and B are not read. */
 static void sum_operand(const struct mm_product *product, const struct parts *parts,
                         enum mm_operand_index index, size_t first, size_t count) {
     const struct kind *kind = parts->kind;
@@ -307,11 +307,11 @@ static void sum_operand(const struct mm_product *product, const struct parts *pa
     }
 }
 
-/* The order of the sums: those of A need those of B. */
+/* The order in which the operands are summed. B comes before A, because the sums of A need the sums of B. */
 static const enum mm_operand_index in_order[] = {MM_OPERAND_B, MM_OPERAND_A, MM_OPERAND_ADDEND,
                                                  MM_OPERAND_BIAS};
 
-/* Copies the sums of a line. */
+/* Copies the sums of one line to `own`. */
 static void pick(const struct kind *kind, const void *sums, size_t lines, size_t line, double *own) {
     for (size_t s = 0; s < kind->sums; s++)
         own[s] = ((const double *)sums)[s * lines + line];

@@ -7,15 +7,15 @@
  * have twice the precision of float64. A row with a single error of more than twice the bound always fails.
  * Errors that cancel within a row are missed with a probability of at most 1/16.
  *
- * The bound of a row. Let u and t be the unit roundoff and the least number of the type of the sums
- * (float32: 2^-24 and 2^-149). Let b be the norms of the rows of B, and let s be the sum of |A|·b in the
- * row. Each of the n elements has an error of at most 2·(k+8)·u·(|A|·|B|) + k·t. The norm of all errors in
- * the row is therefore at most e = 2·(k+8)·u·s + n^1/2·k·t. Two cases change e:
+ * The bound of a row. Let u and t be the unit roundoff and the least number of the type of the sums (float32:
+ * 2^-24 and 2^-149). Let b be the norms of the rows of B, and let s be the sum of |A|·b in the row. Each of
+ * the n elements has an error of at most 2·(k+8)·u·(|A|·|B|) + k·t. The norm of all errors in the row is
+ * therefore at most e = 2·(k+8)·u·s + n^1/2·k·t. Two cases change e:
  *
  * - Tensor cores truncate instead of rounding. For 16-bit floats this doubles the first term of e. For 8-bit
- * floats the first term becomes at least 2^-6·s.
+ *   floats the first term becomes at least 2^-6·s.
  * - If C is narrower than the sums, rounding adds C's unit roundoff times the norm of C's row, and n^1/2
- * times half of C's least number.
+ *   times half of C's least number.
  *
  * An epilogue multiplies e by |alpha|, and rounds three times: the product with alpha, and the sums with the
  * addend and the bias. With p = |alpha|·s + |beta|·(the addend's norm in the row) + (the norm of the bias),
@@ -28,8 +28,9 @@
  * In float64 the squares in a norm can overflow. For float64, b² is therefore a row's largest absolute value
  * times the row's sum of absolute values. This b is never less than the norm, and usually larger by a fifth.
  *
- * A row is not checked if s or p is not finite. If a row of C is not finite, its residual is infinite, or the
- * row is not checked: if s + e or p + e exceeds the range of the sums or of C, the sums may have overflowed.
+ * A row is not checked if s or p is not finite. If a row of C is not finite, its residual is infinite. But if
+ * s + e or p + e exceeds the range of the sums or of C, the sums may have overflowed, so the row is not
+ * checked.
  *
  * Integers. Each check has 32 new vectors of random words, and computes modulo 2^w, where w is the number of
  * bits of the sums. Each vector finds a wrong row with a probability of at least 1/2, so all vectors miss it
@@ -53,9 +54,9 @@
 
 __BEGIN_DECLS
 
-/* The numbers of vectors and of sums of a row. Each vector has one sum, and for float64 two, high and low
- * (gpu/check/exact.h). The last sum of a row is used to compute s. For float64, the sum before the last is
- * the largest element of a row of B. Integers have MM_VERIFY_WORDS vectors. */
+/* The numbers of vectors and of sums of a row. Each vector has one sum, or for float64 two: a high and a low
+ * part (gpu/check/exact.h). The last sum of a row is used to compute s. For float64, the sum before the last
+ * is the largest element of a row of B. Integers have MM_VERIFY_WORDS vectors. */
 enum {
     MM_VERIFY_VECTORS = 4,
     MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1,
@@ -81,8 +82,8 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
                      size_t count, void *memory, struct mm_verification *verification);
 
 /* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B, of A, of the
- * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing was left to do. m and
- * n are not 0, and k is not 0 unless alpha is. */
+ * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing remained to do. m and
+ * n are not 0. k can be 0 only if alpha is 0. */
 bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
 
 /* Checks the rows of `c`, which are the rows of C from row `first` on, and adds them to a verification. Call
@@ -94,8 +95,8 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
 
 /* --- for the host and the device --------------------------------------------------------------- */
 
-/* Factors for the bound of a row, and the factors of the product's epilogue. The comment at the top of this
- * file defines s, e and p. For integers all members but the last two are 0. */
+/* Factors for the bound of a row, and the factors of the product's epilogue. The comment at the top of
+ * this file defines s, e and p. For integers only whole_alpha and whole_beta are set. */
 struct mm_verify_bounds {
     double relative; /* e = relative·s + absolute */
     double absolute;
@@ -162,7 +163,7 @@ MM_HOST_AND_DEVICE double mm_verify_part(double residual, double bound) {
     return residual == 0.0 ? 0.0 : residual / bound;
 }
 
-/* Makes `row` the worst row, unless the worst row so far is worse or is equal and earlier. */
+/* Makes `row` the worst row if it is worse than the worst row so far, or equally bad and earlier. */
 MM_HOST_AND_DEVICE void mm_verify_update_worst(struct mm_verification *verification, size_t row,
                                                double residual, double bound) {
     const double part = mm_verify_part(residual, bound);

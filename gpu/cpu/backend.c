@@ -22,7 +22,7 @@ static size_t pages_bytes(int which) {
     return pages > 0 && page_bytes > 0 ? (size_t)pages * (size_t)page_bytes : 0;
 }
 
-/* If /proc/cpuinfo has no processor's name, as on some architectures, the name is "CPU". */
+/* If /proc/cpuinfo does not name the processor, as on some architectures, the name is "CPU". */
 static void read_name(char *name, size_t bytes) {
     snprintf(name, bytes, "CPU");
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -80,13 +80,13 @@ static size_t generated_elements(const struct mm_source *source, const struct mm
     return mm_source_is_off_host(source) ? operand->rows * operand->cols : 0;
 }
 
-/* Generates or copies operands that are not in host memory, for about MM_PART_NS. Returns whether all
+/* Generates or copies operands that are not in host memory. Stops after about MM_PART_NS. Returns whether all
  * operands are complete. */
 static bool make_operands(struct mm_job *job) {
     enum { STEP = 64 << 10 };
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
-    size_t before = 0; /* elements of the operands before this one */
+    size_t before = 0; /* elements of all operands before this operand */
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         const size_t count = generated_elements(&job->sources[index], operand);
@@ -106,7 +106,7 @@ static bool make_operands(struct mm_job *job) {
     return true;
 }
 
-/* Computes one part of a product, or several small products of a stack for about MM_PART_NS. */
+/* Computes a part of a large product, or small products of a stack for about MM_PART_NS. */
 static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), spent_ns = progress->spent_ns;
@@ -123,7 +123,7 @@ static enum mm_status compute(struct mm_device *device, struct mm_job *job) {
     return MM_OK;
 }
 
-/* Checks at least one product of a stack, for about MM_PART_NS. */
+/* Checks products of a stack for about MM_PART_NS, but at least one. */
 static void check(struct mm_job *job) {
     const uint64_t start_ns = mm_clock_ns();
     struct mm_verification *verification = &job->outcome.verification;

@@ -19,7 +19,7 @@ static double read_limit(const char *path, double (*read)(const char *text)) {
     return read(text);
 }
 
-/* Returns the lowest limit of the group at `path` and its ancestors. Changes `path`. */
+/* Returns the lowest limit of the group at `path` and the group's ancestors. Changes `path`. */
 static double lowest_limit(const char *root, char *path, const char *name, double (*read)(const char *text)) {
     double lowest = (double)INFINITY;
     for (;;) {

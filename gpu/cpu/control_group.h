@@ -8,7 +8,7 @@ struct mm_control {
     const char *file;                 /* file in version 2 of control groups */
     const char *controller;           /* controller in version 1 */
     const char *controller_file;      /* file in version 1 */
-    double (*read)(const char *text); /* reads the file's text; INFINITY: no limit */
+    double (*read)(const char *text); /* parses the file; INFINITY if there is no limit */
 };
 
 /* Returns the lowest limit of the process's group and its ancestors; INFINITY if there is none. */

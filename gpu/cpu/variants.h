@@ -47,8 +47,8 @@ mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 /* Returns why this build cannot run `blas`, or NULL if the build can. Any thread. */
 const char *mm_cpu_blas_missing(const struct mm_device *device);
 
-/* OpenBLAS uses several threads for a product with more multiplications than this. The number is 4·65536 in
- * OpenBLAS's source, for float32. */
+/* OpenBLAS uses several threads for a product with more multiplications than this. In OpenBLAS's source, this
+ * number is 4·65536 for float32. */
 #define MM_CPU_BLAS_ALONE_MAX 262144.0
 
 void mm_cpu_blas_limit_threads(unsigned count);

@@ -17,8 +17,7 @@ static unsigned word_of(const struct mm_access *access, unsigned lane) {
         return lane;
     case MM_PATTERN_PERMUTED:
         /* 7 and 16 have no common factor, so the 16 lanes of a half-warp read 16 different words. The shuffle
-         * stays within a half-warp, because a word of 8 bytes of the other half-warp can be in the same
-         * bank. */
+         * stays within a half-warp, because words of 8 bytes of different half-warps can share a bank. */
         return (lane & 16) | ((7 * lane + 3) & 15);
     case MM_PATTERN_STRIDE:
         assert(access->stride >= 1 && access->stride <= MM_STRIDE_MAX);

@@ -2,10 +2,11 @@
  * word at a time. Global memory is transferred in sectors of 32 bytes. The model uses only the 32 addresses
  * of a warp. A backend's `probe` measures the real cost.
  *
- * Sources for shared memory: NVIDIA's CUDA C++ Programming Guide, compute capabilities, "Shared Memory"; its
- * edition 4.0, F.4.3.2, for accesses of 64 bits by half-warps; its editions up to CUDA 12 for banks of 8
- * bytes (compute capability 3.x). For sectors: the Best Practices Guide, "Coalesced Access to Global
- * Memory".
+ * Sources, by NVIDIA:
+ * - Shared memory: CUDA C++ Programming Guide, compute capabilities, "Shared Memory".
+ * - Accesses of 64 bits by half-warps: edition 4.0 of that guide, F.4.3.2.
+ * - Banks of 8 bytes (compute capability 3.x): editions of that guide up to CUDA 12.
+ * - Sectors: Best Practices Guide, "Coalesced Access to Global Memory".
  *
  * Any thread may call these functions. They cannot fail, and take no NULL. */
 #pragma once
@@ -69,10 +70,10 @@ struct mm_access {
  * MM_LANE_INACTIVE. */
 void mm_access_offsets(const struct mm_access *access, uint32_t offsets[MM_WARP_LANES]);
 
-/* The cost of an access to shared memory. A transaction moves at most the width of all banks. With banks of
- * 4 bytes, 8 bytes for each lane need two transactions of 16 lanes, and 16 bytes need four transactions of 8
- * lanes. Within a transaction, a bank serves its words one after another. Each word serves all lanes that
- * access it.
+/* The cost of an access to shared memory. A transaction moves at most the width of all banks. With banks of 4
+ * bytes, 8 bytes for each lane need two transactions of 16 lanes, and 16 bytes need four transactions of 8
+ * lanes. Within a transaction, a bank accesses one word after another. If several lanes need the same word,
+ * the bank accesses the word only once.
  *
  * Counters of an H200 show an exception. With 16 bytes for each lane, two transactions become one if each
  * lane accesses the same words as a neighbour. The neighbour must be lane i^1 for every lane i, or lane i^2

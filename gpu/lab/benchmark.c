@@ -134,8 +134,8 @@ static void lay_out_sets(struct mm_benchmark *benchmark, size_t bytes_max) {
     benchmark->host_set_count = bytes_max / HOST_SETS >= benchmark->set_bytes ? HOST_SETS : 1;
 }
 
-/* Divides the memory behind the struct: times of the rows, memory of the check, given operands, and a part
- * of C. */
+/* Divides the memory that follows the struct into the times of the rows, the memory of the check, the given
+ * operands, and a buffer for a part of C. */
 static void divide_memory(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     struct mm_product *product = &benchmark->product;
@@ -162,7 +162,6 @@ static void fail_models(struct mm_benchmark *benchmark) {
                                          &benchmark->rows[row].error);
 }
 
-/* Prepares the check of a product. */
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
     if (has_given(request))

@@ -1,14 +1,14 @@
 /* A benchmark times variants on one shape, with random matrices or with operands of the request. Each backend
  * runs its variants as one task of the queue (gpu/queue/task.h). One task ends before the next begins.
  *
- * A row has the results of one variant. The rows of a backend run in turn (A B C A B C). Each run uses the
- * next set of matrices. On a GPU, all sets exceed three times the L2 cache. Before the first run of a row, C
- * is filled with wrong values, and after this run all of C is checked. The first run and a few more are
- * warm-ups, and do not count.
+ * A row has the results of one variant. The rows of a backend run alternately (A B C A B C). Each run uses
+ * the next set of matrices. On a GPU, all sets together are larger than three times the L2 cache. Before the
+ * first run of a row, C is filled with wrong values, and after this run all of C is checked. The first run
+ * and a few more are warm-ups, and do not count.
  *
- * The caller owns a benchmark from open to close, and one thread at a time may use it. While a task is in
- * the queue, the queue owns the benchmark, and the caller calls none of these functions. Pointers are not
- * NULL unless the function says so. */
+ * The caller owns a benchmark from open to close, and one thread at a time may use it. While a task is in the
+ * queue, the queue owns the benchmark, and the caller calls none of these functions. Pointers are not NULL
+ * unless the function says so. */
 #pragma once
 
 #include "gpu/device/backend.h"
@@ -43,18 +43,18 @@ struct mm_benchmark_request {
     /* If a run is forecast to take longer (gpu/plan/forecast.h), the row fails. 0 if there is no limit. */
     uint64_t kernel_ms_max;
 
-    /* Sources of the operands. If A's kind is MM_SOURCE_HOST, the matrices are random, and all kinds are
-     * MM_SOURCE_HOST. Otherwise a product has A and B, and a transposition A. A product with an epilogue has
-     * A and B too, and the addend and the bias unless their kind is MM_SOURCE_HOST. The caller keeps
-     * references to stored matrices until close. */
+    /* Sources of the operands. If A's kind is MM_SOURCE_HOST, all kinds are MM_SOURCE_HOST, and the matrices
+     * are random. Otherwise A has a source, and so has B of a product. With an epilogue, A and B always have
+     * sources. The addend and the bias exist if their kind is not MM_SOURCE_HOST. The caller keeps references
+     * to stored matrices until close. */
     struct mm_source sources[MM_OPERANDS_MAX];
     size_t subject_count;
     struct mm_benchmark_subject subjects[MM_BENCHMARK_ROWS_MAX];
 };
 
 struct mm_benchmark_limits {
-    /* memory_bytes_max is for all matrices, copies of operands that have sources, and the memory of the
-     * check. */
+    /* matrices->memory_bytes_max limits the sum of all matrices, the copies of operands that have sources,
+     * and the memory of the check. */
     const struct mm_limits *matrices;
     uint64_t repeats_max;
     /* Operations of all runs. In a transposition, each element that is read or written counts as an
@@ -77,15 +77,15 @@ struct mm_benchmark_row {
     struct mm_error error;          /* MM_OK, or why there are no results */
     const struct mm_variant *ran;   /* never `auto`; NULL if nothing ran */
     const struct mm_device *device; /* NULL if no device started the task */
-    size_t set_count;               /* number of sets that the runs used in turn */
+    size_t set_count;               /* number of sets among which the runs rotated */
     unsigned repeats;               /* number of runs that count */
     double min_ns;                  /* kernel time of the runs that count */
     double median_ns;
     double max_ns;
 
     /* Estimated error of the whole result: ||C − A·B|| / ||A·B||. 0 for a transposition. INFINITY if an
-     * element is not finite or was not written. NAN if the request's operands allow no check of any row, or
-     * if there is an activation. */
+     * element is not finite or was not written. NAN if no row of the request's operands can be checked, or if
+     * there is an activation. */
     double relative_error;
 
     /* Largest error as a fraction of its bound, or INFINITY. For random operands, and if there is an

@@ -1,8 +1,10 @@
 /* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
- * parts. A product of random operands is checked by gpu/check/projection.h and gpu/check/sample.h. The
- * client's operands may be infinite or overflow integers, so gpu/check/verify.h checks their product. It also
- * checks a product with an epilogue, but no activation. With an activation, a sample of C is compared with
- * exact elements. A transposition is compared bit for bit. */
+ * parts. The check depends on the benchmark:
+ * - Random operands: gpu/check/projection.h and gpu/check/sample.h.
+ * - The client's operands, or an epilogue without an activation: gpu/check/verify.h, because the operands may
+ *   be infinite or overflow integers.
+ * - An activation: a sample of C is compared with exact elements.
+ * - A transposition: C is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
 #include <math.h>
@@ -21,7 +23,6 @@ static uint64_t word_of(const struct mm_matrix *matrix, size_t index) {
                                      : (uint64_t)(int64_t)mm_dtype_get(matrix->dtype, matrix->data, index);
 }
 
-/* Returns an element of D, which wraps around. */
 static double expect_integer(const struct mm_product *product, size_t row, size_t col) {
     const struct mm_terms terms = mm_product_terms(product);
     uint64_t sum = 0;
@@ -56,8 +57,8 @@ static double expect_float(const struct mm_product *product, size_t row, size_t 
     return mm_activated_double(activation, x);
 }
 
-/* Computes the next span of the sample. If an element is not finite, the sample becomes empty, because it
- * cannot show errors. */
+/* Computes the next span of the sample. If an element is not finite, the sample cannot show errors, so it
+ * becomes empty. */
 static void expect_activated(struct mm_benchmark *benchmark) {
     const struct mm_product *product = &benchmark->product;
     struct mm_sample *sample = &benchmark->sample;
@@ -74,8 +75,9 @@ static void expect_activated(struct mm_benchmark *benchmark) {
     }
 }
 
-/* Returns the bounds of a sample of D, whose magnitudes are those of expect_float. An activation makes of the
- * bound E of its argument x at most 1.13·E + 8·u·(|x| + 1) (docs/accuracy.md). */
+/* Returns the bounds of a sample of D. expect_float computes the magnitudes of the sample. If the argument x
+ * of an activation has the bound E, the result has a bound of at most 1.13·E + 8·u·(|x| + 1)
+ * (docs/accuracy.md). */
 static struct mm_bounds bounds_of(const struct mm_benchmark *benchmark, const struct mm_product *product,
                                   enum mm_arithmetic arithmetic) {
     const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
@@ -118,8 +120,8 @@ static void end_part(struct mm_benchmark *benchmark, const struct mm_product *pr
         benchmark->c_bytes_done = 0;
 }
 
-/* Fills C with NaN, because a check of all of C finds a single NaN. Uses random bits if the type has no NaN,
- * and for a transposition, because A may contain NaN. */
+/* Overwrites the next part of C with NaN, so the check finds each element that the kernel does not write.
+ * Uses random bits for a type without NaN, and for a transposition, because A may contain NaN. */
 enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_device *device,
                                    const struct mm_product *product, struct mm_error *error) {
     const size_t bytes = next_part(benchmark, product);
@@ -133,8 +135,8 @@ enum mm_status mm_benchmark_poison(struct mm_benchmark *benchmark, struct mm_dev
     return device->backend->upload(device, to, benchmark->part, bytes, error);
 }
 
-/* Whether an element equals element `index` of `given`, or of the stream of float32 numbers if `given` is
- * NULL. `bytes` is the size of an element, at most 8. */
+/* Whether an element equals element `index` of `given`. If `given` is NULL, compares with the stream of
+ * random float32 numbers. `bytes` is the size of an element, at most 8. */
 static inline __attribute__((always_inline)) bool is_element(const char *element, size_t bytes, size_t index,
                                                              const char *given) {
     const size_t at = index * bytes;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A GPU needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in much less
- * than a slice. */
+/* A GPU needs some runs to reach its full clock rate. A CPU generates FILL_NUMBERS elements in much less time
+ * than MM_TASK_SLICE_NS. */
 enum { SETS_MAX = 1 << 19, DEVICE_WARM_UPS = 5, HOST_WARM_UPS = 1, FILL_NUMBERS = 1 << 22 };
 
 /* A warm-up that takes longer than this counts as a run, because there may be time for only one run. */
@@ -191,7 +191,7 @@ static enum mm_status run_part(struct mm_benchmark *benchmark, struct mm_device 
     return MM_OK;
 }
 
-/* Does a step of row `index`. The first run uses the first set, whose product the check knows. */
+/* The first run uses the first set, because the check knows the product of that set. */
 static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *device, size_t index) {
     struct mm_benchmark_row *row = &benchmark->rows[index];
     struct mm_benchmark_row_state *row_state = &benchmark->row_states[index];
@@ -220,7 +220,6 @@ static enum mm_status advance(struct mm_benchmark *benchmark, struct mm_device *
     return status;
 }
 
-/* Fails all rows that are not complete. */
 static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *error) {
     for (size_t row = 0; row < benchmark->row_count; row++) {
         if (!benchmark->row_states[row].is_over)
@@ -229,7 +228,7 @@ static void fail_rows(struct mm_benchmark *benchmark, const struct mm_error *err
     }
 }
 
-/* Does a step of the row whose turn it is. Returns false if all rows are complete. */
+/* Does a step of the current row, or of the next incomplete row. Returns false if all rows are complete. */
 static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     size_t left = benchmark->row_count;
     while (left > 0 && benchmark->row_states[benchmark->current_row].is_over) {
@@ -252,7 +251,6 @@ static bool measure(struct mm_benchmark *benchmark, struct mm_device *device) {
     return true;
 }
 
-/* Does one step. Returns false if nothing is left to do. */
 static bool step(struct mm_benchmark *benchmark, struct mm_device *device) {
     const size_t left = left_to_fill(benchmark);
     struct mm_error error;

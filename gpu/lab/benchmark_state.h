@@ -21,8 +21,8 @@
  * longer than the latency of a copy. If the operands are the client's, a part consists of whole rows. */
 enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 
-/* The phases of a row. In the first turn, a row goes through all phases. Only the plain copy skips the
- * checks. In each later turn, the row runs once more. */
+/* The phases of a row. A row completes the phases before MM_BENCHMARK_REPEAT without a break. After that, the
+ * rows run alternately, once each. The plain copy skips the checks. */
 enum mm_benchmark_phase {
     MM_BENCHMARK_CHOOSE,    /* plans the runs */
     MM_BENCHMARK_POISON,    /* overwrites C of the first set, a part in each step */
@@ -80,7 +80,7 @@ struct mm_benchmark {
     char *memory; /* device memory of all sets; NULL before it is acquired */
     size_t set_count;
     size_t filled;                         /* elements that were filled; with `given`, bytes */
-    size_t current_row;                    /* row whose turn it is */
+    size_t current_row;                    /* index of the row that runs next */
     size_t run_count;                      /* runs so far; selects the set */
     bool was_asked[MM_BENCHMARK_ROWS_MAX]; /* whether the subject's backend has got its task */
 
@@ -101,7 +101,7 @@ enum mm_task_state mm_benchmark_run(struct mm_task *task, struct mm_device *devi
 
 /* --- defined in benchmark_check.c */
 
-/* Computes a part of the expected result. Returns false if nothing was left to compute. The caller has
+/* Computes a part of the expected result. Returns false if nothing remained to compute. The caller has
  * already copied the client's operands to host memory. */
 bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark);
 

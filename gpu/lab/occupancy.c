@@ -7,12 +7,15 @@
 
 MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
 
-/* A multiprocessor's registers, their unit of allocation, and partitions. All chips have these numbers. */
+/* All chips of the table have these numbers: the registers of a multiprocessor, the unit in which registers
+ * are allocated, and the partitions of a multiprocessor. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability, as 10·major + minor. The next two numbers are the most resident warps
- * and blocks of a multiprocessor. The last four numbers are bytes of shared memory: of a multiprocessor, the
- * most of a block, those reserved in each block, and the unit of allocation. */
+/* One row for each compute capability:
+ *     10·major + minor
+ *     most resident warps and most resident blocks of a multiprocessor
+ *     bytes of shared memory of a multiprocessor, bytes of a block at most
+ *     bytes reserved in each block, bytes by which memory is allocated */
 #define CHIP_TABLE(X)                                                                                        \
     X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
     X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \

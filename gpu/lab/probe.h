@@ -31,8 +31,8 @@ struct mm_probe {
     const struct mm_device *device;
 };
 
-/* Makes the task of a probe, for a backend that has `probe`. If a step fails, none of its accesses counts as
- * done. */
+/* Makes the task of a probe. The backend has a function `probe`. If a step fails, none of the accesses of
+ * this step counts as done. */
 struct mm_task mm_probe_task(struct mm_probe *probe, const struct mm_backend *backend);
 
 /* Whether the device can time all accesses: they are reads, all lanes are active, and the banks have the

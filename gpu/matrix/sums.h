@@ -1,4 +1,4 @@
-/* Rounds the sums of a product once, to nearest even, and stores them as elements of C; loads elements of C's
+/* Stores the sums of a product as elements of C, rounded once to nearest even. Also loads elements of C's
  * type as sums. There is one function for each type of sums (gpu/matrix/dtype.h). For C and for CUDA; any
  * thread. */
 #pragma once

@@ -13,7 +13,7 @@ struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtyp
     return item;
 }
 
-/* If `to` equals `stack`, rows move towards the beginning. A row never overwrites a row that must still be
+/* If `to` equals `stack`, rows move towards the beginning, so no row overwrites a row that must still be
  * moved. */
 void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to) {
     const size_t row_bytes = part->cols * mm_dtype_bytes(dtype);

@@ -22,7 +22,7 @@ static double work_of(const struct mm_variant *variant, const struct mm_product 
     return variant->op == MM_MATMUL ? mm_product_flops(product) : (double)mm_product_bytes(product);
 }
 
-/* Returns a variant's index in the rates. Beyond the maximum, variants would share the last index. */
+/* Returns a variant's index in the rates. Variants beyond the maximum share the last index. */
 static size_t row_of(const struct mm_device *device, const struct mm_variant *variant) {
     const size_t row = (size_t)(variant - device->backend->variants);
     return row < MM_FORECAST_VARIANTS_MAX ? row : MM_FORECAST_VARIANTS_MAX - 1;
@@ -60,7 +60,7 @@ static bool is_thin(const struct mm_variant *variant, const struct mm_product *p
 }
 
 /* Updates the rates for operations and for bytes. The first rate for bytes comes from a thin product that
- * took longer than the rate for operations forecasts. */
+ * took longer than forecast by the rate for operations. */
 static void learn_kernel(struct mm_forecast *forecast, size_t row, const struct mm_job *job) {
     const enum mm_dtype dtype = job->product.a.dtype;
     const uint64_t ns = job->outcome.span_ns[MM_SPAN_KERNEL];
@@ -80,7 +80,7 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *varia
                         const struct mm_product *product, double took_ns) {
     const double rate = took_ns / work_of(variant, product);
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++) {
-        /* Wide elements need more time for each operation, and narrow elements for each byte. */
+        /* Wide elements need more time for each operation. Narrow elements need more time for each byte. */
         const double of_float32 = (double)mm_dtype_bytes((enum mm_dtype)dtype) / sizeof(float);
         const double times = variant->op == MM_MATMUL ? of_float32 : 1.0 / of_float32;
         write_rate(&device->forecast.kernel_ns[row_of(device, variant)][dtype],

@@ -31,17 +31,18 @@ void mm_forecast_assume(struct mm_device *device, const struct mm_variant *varia
 
 /* A product is thin if 2·m·n·k is less than 32 times the elements of its matrices. The device then waits for
  * memory, by the roofline model. A vector times a matrix takes 30 times as long for each operation as a
- * product of large squares. At that rate, the service would reject all large squares. */
+ * product of large squares. If that rate counted, the service would reject all products of large squares. */
 enum { MM_FORECAST_THIN = 32 };
 
-/* Updates the rates. Call this after a job succeeded. Any faster job improves a measured rate. The first
- * measured rate must come from a job of at least 50 µs, with a million operations or bytes, that took less
- * than 32 times the assumed time. Thin products do not set the first rate for operations. */
+/* Updates the rates. Call this after a job succeeded. If a rate was measured before, only a faster job
+ * changes it. The first measurement needs a job that took at least 50 µs and less than 32 times the assumed
+ * time. The job must have at least a million operations or bytes. A thin product never sets the first rate
+ * for operations. */
 void mm_forecast_learn(struct mm_device *device, const struct mm_job *job);
 
-/* Forecasts the kernel time of a product in nanoseconds; 0 if there is no rate. `variant` is not `auto`. On
- * a GPU, C counts as at least MM_FORECAST_ELEMENTS_MIN elements, because a product with a large k takes long
- * even if C is small. */
+/* Forecasts the kernel time of a product in nanoseconds; 0 if there is no rate. `variant` is not `auto`. For
+ * a GPU, the forecast assumes at least MM_FORECAST_ELEMENTS_MIN elements of C, because a product with a large
+ * k takes long even if C is small. */
 double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_variant *variant,
                              const struct mm_product *product);
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };

@@ -15,7 +15,7 @@ struct mm_layout {
     unsigned threads_y;
     unsigned split_depth; /* length of the parts of k; 0: k is not divided */
     bool reads_once;      /* the kernel reads each element of the operands once */
-    /* The kernel may start early, because it has an instruction that waits for the previous kernel. */
+    /* Set if the kernel itself waits for the previous kernel, so the kernel may start early. */
     bool follows;
     size_t dynamic_shared_bytes; /* dynamic shared memory of a block; may exceed 48 KiB */
 };
@@ -37,15 +37,15 @@ struct mm_plan {
     enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-    /* If the epilogue is a pass after the product (gpu/cuda/variants/finish.h): the functions that launch and
-     * prepare the product before this pass. */
+    /* Some plans apply the epilogue in a pass after the product (gpu/cuda/variants/finish.h). These functions
+     * then launch and prepare the product before this pass. */
     struct {
         enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
                                  struct mm_lane *lane, struct mm_error *error);
         enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
                                   struct mm_lane *lane, struct mm_error *error);
     } before_finish;
-    size_t sums_offset; /* where the workspace has sums for this pass, in bytes */
+    size_t sums_offset; /* byte offset in the workspace of the sums for this pass */
 
     struct mm_layout layout;
     /* k is divided into this number of parts, which are computed in parallel. 0 and 1 mean that k is not
@@ -69,12 +69,12 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
                                 unsigned tile, struct mm_plan *plan, enum mm_dtype *dtype,
                                 struct mm_error *error);
 
-/* Runs a product or a stack by its plan. The host computes on the calling thread, and `lane` is NULL. A GPU
- * enqueues the work on the lane. */
+/* Runs a product or a stack by its plan. A plan for the host computes on the calling thread, and `lane` is
+ * NULL. A plan for a GPU enqueues the work on the lane. */
 enum mm_status mm_plan_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
-/* Runs `count` products of a stack, beginning with product `first`. The host computes on the calling thread,
- * and `lane` is NULL. A GPU enqueues the work on the lane. */
+/* Runs `count` products of a stack, beginning with product `first`. A plan for the host computes on the
+ * calling thread, and `lane` is NULL. A plan for a GPU enqueues the work on the lane. */
 enum mm_status mm_plan_launch_range(const struct mm_plan *plan, const struct mm_product *product,
                                     size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);

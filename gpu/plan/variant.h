@@ -67,9 +67,9 @@ struct mm_multiples {
 };
 
 struct mm_variant {
-    const char *name;    /* in the API: [a-z0-9_]+, unique among the variants of the operation */
-    const char *summary; /* description in one line */
-    const char *needs;   /* what the variant needs besides the backend, as text for people; may be NULL */
+    const char *name; /* in the API: [a-z0-9_]+, unique among the variants of the operation */
+    const char *summary;
+    const char *needs; /* what the variant needs besides the backend, as text for people; may be NULL */
     /* Paths of the source files in the repository, ended by NULL. The file with the kernel is first. The list
      * omits files that all variants use. NULL if the files are not known. */
     const char *const *sources;

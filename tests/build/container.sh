@@ -9,7 +9,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# Both base images must have one CUDA version and one distribution.
+# The two base images must have equal CUDA versions and equal distributions.
 built_on=$(sed -n 's/^ARG BUILD_IMAGE=//p' Dockerfile | sed 's/-devel-/-/')
 run_on=$(sed -n 's/^ARG RUN_IMAGE=//p' Dockerfile | sed 's/-base-/-/')
 if [ -z "$built_on" ] || [ "$built_on" != "$run_on" ]; then

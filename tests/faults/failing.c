@@ -14,11 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. Access here is __atomic. */
+/* Shared with malloc.py in the file that MATMULD_TEST_FAULTS names. Access here is by __atomic. */
 struct control {
     uint64_t armed; /* while this is 0, no allocation is counted or fails */
     uint64_t bytes; /* smaller allocations are neither counted nor fail */
-    uint64_t first; /* number of the first allocation that fails, from 1 */
+    uint64_t first; /* number of the first allocation that fails, counted from 1 */
     uint64_t last;
     uint64_t seen;
     uint64_t failed;
@@ -26,10 +26,10 @@ struct control {
 
 static struct control *control; /* NULL if no allocation must fail */
 
-/* True after the thread's start function began. Allocations before come from a sanitizer and must succeed. */
+/* True after the thread's start function began. Earlier allocations of a sanitizer must succeed. */
 static _Thread_local bool is_counted __attribute__((tls_model("initial-exec")));
 
-/* Allocations of these libraries must succeed, because the libraries end the process without memory. */
+/* Allocations of these libraries must succeed, because these libraries end the process if memory runs out. */
 static const char *const spared_names[] = {"libopenblas", "libgmp", "libtasn1"};
 enum { SPARED = sizeof spared_names / sizeof spared_names[0] };
 static struct { uintptr_t from, to; } spared[SPARED];
@@ -92,7 +92,7 @@ static bool fails(size_t bytes, const void *caller) {
 
 #define fails_here(bytes) fails(bytes, __builtin_return_address(0))
 
-/* Sets `next` to the replaced function. Programs allocate before any constructor could do that. */
+/* Sets `next` to the replaced function. A constructor is too late, because programs allocate earlier. */
 #define FIND_NEXT(name)                                                                                      \
     static __typeof__(name) *found;                                                                          \
     __typeof__(name) *next = __atomic_load_n(&found, __ATOMIC_RELAXED);                                      \

@@ -28,7 +28,7 @@ from malloc_requests import ALL_MEMORY, CLOSE, MAPPED, REQUESTS, SECOND, SHORT_O
 PATIENCE_S = 60
 LARGE_BYTES = 256 << 10
 NEVER = 2**64 - 1
-# With TLS not all later allocations fail, because libmicrohttpd would poll forever without memory.
+# With TLS, only allocations up to this number fail. Otherwise libmicrohttpd would poll forever.
 LAST_BY_TLS = 20000
 
 

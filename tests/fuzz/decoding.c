@@ -57,7 +57,6 @@ static bool lies_in(const void *data, size_t bytes, const void *memory, size_t m
     return memory != NULL && start >= begin && bytes <= memory_bytes && start - begin <= memory_bytes - bytes;
 }
 
-/* Checks the view of an operand, which takes so many bytes. */
 static void require_view(const struct mm_call *call, const struct mm_operand *operand, size_t bytes,
                          const struct mm_body *body) {
     const struct mm_buffer *storage = &call->operands.storage;
@@ -115,7 +114,7 @@ static void require_last_item(enum mm_op op, const struct mm_product *product) {
             mm_matrix_bytes(&item.addend) == 0 || product->addend.data == NULL);
     REQUIRE(mm_product_conform(op, &item, NULL) == MM_OK);
     REQUIRE(item.m == product->m && item.n == product->n);
-    REQUIRE(item.k == product->k || product->k == 0); /* alpha is 0 */
+    REQUIRE(item.k == product->k || product->k == 0); /* k is 0 if alpha is 0 */
 }
 
 /* Checks that swapping and transposing the operands keeps the product's dimensions. */
@@ -143,7 +142,7 @@ static void require_turnable(const struct mm_call *call) {
     if (product.stack == NULL && stack.count == 1) {
         REQUIRE(mm_product_conform(call->operands.kind->op, &turned, NULL) == MM_OK);
         REQUIRE(turned.m == product.m && turned.n == product.n);
-        REQUIRE(turned.k == product.k || product.k == 0); /* alpha is 0 */
+        REQUIRE(turned.k == product.k || product.k == 0); /* k is 0 if alpha is 0 */
     } else if (product.m * product.n > 0) {
         require_last_item(call->operands.kind->op, &turned);
     }

@@ -1,5 +1,5 @@
-/* Runs the service with the CPU backend inside a fuzz target, on the calling thread. Only one connection can
- * be open at a time. It is a socket pair. */
+/* Runs the service with the CPU backend inside a fuzz target, on the calling thread. Only one connection,
+ * which is a socket pair, can be open at a time. */
 #pragma once
 
 #include <stdbool.h>

@@ -62,7 +62,6 @@ static void require_shapes(const struct mm_call *call) {
     REQUIRE((b->is_transposed ? b->view.rows : b->view.cols) == numbers[MM_DIMENSION_N]);
 }
 
-/* Returns the bytes of an operand in the body. */
 static size_t bytes_of(const struct mm_operand *operand) {
     return mm_operand_is_inline(operand) ? mm_matrix_bytes(&operand->view) : 0;
 }

@@ -80,7 +80,7 @@ static void take_headers(struct slice *rest, struct reply *reply) {
     }
 }
 
-/* Known statuses are in api/problem.c. libmicrohttpd sends others before our handler runs. */
+/* Known statuses are in api/problem.c. libmicrohttpd sends other statuses before our handler runs. */
 static void check_status(const struct reply *reply, const struct reply_bounds *bounds) {
     static const unsigned library[] = {400, 413, 414, 431, 501, 505};
     bool known = reply->is_ours && (reply->status == 200 || reply->status == 204);
@@ -153,8 +153,8 @@ static size_t content_length(const struct reply *reply) {
     return bytes;
 }
 
-/* Returns whether a body follows the head. If a request may be HEAD, there is no body if the next reply
- * follows directly. */
+/* Returns whether a body follows the head. If a request may be HEAD, its reply may have no body. The next
+ * reply or the end of `rest` then follows directly. */
 static bool has_body(struct slice rest, const struct reply_bounds *bounds) {
     return !bounds->has_head_only ||
            (rest.bytes > 0 && (rest.bytes < 7 || memcmp(rest.text, "HTTP/1.", 7) != 0));

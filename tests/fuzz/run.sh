@@ -54,7 +54,7 @@ if [ $# -gt 0 ]; then
     printf '%s\n' "$targets" | grep -qxF -e "$*" || bad_usage "takes one of: $(echo "$targets" | tr '\n' ' '); got '$*'"
     targets=$1
 fi
-# Targets run in rounds of JOBS at once. Each round loses about a second to starting.
+# JOBS targets run at once, so several rounds may be needed. Starting a round takes about a second.
 if [ "$total" = yes ]; then
     rounds=$((($(echo "$targets" | wc -l) + jobs - 1) / jobs))
     seconds=$((seconds / rounds > 1 ? seconds / rounds - 1 : 1))

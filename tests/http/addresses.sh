@@ -12,7 +12,7 @@ open_idle() {
     await 30 has_connections $idle_count || fail "$idle_count connections were not taken"
 }
 
-# Waits for this number of connections. Asks from another address, which has its own limit.
+# Whether there are this many connections. Asks from another address, which has a separate limit.
 has_connections() {
     curl -s --max-time 10 --interface 127.0.0.2 "$url/metrics" |
         awk -v others="$1" '/^matmuld_connections\{state="(idle|active)"\}/ { count += $2 } END { exit count != others + 1 }'

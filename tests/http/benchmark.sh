@@ -279,7 +279,7 @@ refuses 404 not_found none - '{"m": 1, "k": 1, "n": 1}'
 expect "switched off" 404 detail 'switched off'
 stop
 
-# A row may fail without the other rows, or with all rows of its device.
+# A failure can end one row, or all rows of a device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'
 expect accesses 200 '[.rows[] | .measured] | unique' '[true]' '.rows[0].latency_cycles == 29' true '[.rows[].predicted_degree | tostring] | join(" ")' '1 1 32 1 1 1 null null' \

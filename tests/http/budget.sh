@@ -204,7 +204,7 @@ expect "a deadline of an upload that waits" 504 code timeout detail "of the body
 answered first many files
 reach "$used" 0
 
-# Two uploads need more than the budget together, so the later one is rejected at once.
+# Together two uploads need more than the budget, so the later upload is rejected at once.
 hold first cpu 1 15000 1
 send_file one heavy 'm=1&k=475000&n=1' --limit-rate 400k
 reach "$open" 2
@@ -249,7 +249,7 @@ answered text part benchmark first list
 expect "the list" 200 '.matrices | length' 901
 reach "$used" $stored && stop
 
-# A small request waits even if stored matrices use the budget, because a part of it is for small requests.
+# Even if stored matrices use the budget, a small request waits, because a part is for small requests only.
 head -c 3900000 /dev/zero >"$scratch/full"
 start --backend cpu --memory-budget 4MiB --store-memory 4MiB
 ask '/v1/matrices/full?m=975&n=1000' -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/full"
@@ -292,7 +292,7 @@ reach "$used" 3568004
 release
 reach "$used" 0 && stop
 
-# A reply that the client does not read is cut off, unless its matrix is still stored.
+# If a client does not read a reply, the server ends the reply. It does not if the store has the matrix.
 start --backend cpu --memory-budget 24MiB --send-timeout-ms 600000
 for shape in 'kept 1024 1024' 'gone 1400 1400' 'operand 1448 1'; do
     # shellcheck disable=SC2086
@@ -318,7 +318,7 @@ reach "$open" 1
 leave "$@"
 reach "$used" 4194304 && stop
 
-# A chunked upload needs more memory, so one of four stalled uploads is ended.
+# A chunked upload needs more memory, so the server ends one of four stalled uploads.
 start --backend cpu --memory-budget 4MiB
 mkfifo "$scratch/late"
 set --

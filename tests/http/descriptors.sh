@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests a server with few file descriptors: it closes idle connections for new ones, or lets new ones wait.
+# Tests a server with few file descriptors: to accept new connections it closes idle ones, or new ones wait.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 

@@ -91,7 +91,7 @@ def by_store(server, operands, options):
 FORMATS = [by_json, by_form, by_raw, by_store]
 TYPES = [("float32", "float32"), ("float64", "float64"), ("float64", "float32"), ("float16", "float16"),
          ("float16", "float32"), ("int8", "int32"), ("int32", "int32"), ("int64", "int64")]  # fmt: skip
-# The shapes of A, B and C. In the type int8, an odd number of bytes precedes C in some.
+# Shapes of A, B and C. With int8, some bodies have an odd number of bytes before C.
 SHAPES = [
     ((3, 5), (5, 2), (3, 2)), ((1, 1), (1, 1), (1, 1)), ((70, 40), (40, 67), (70, 67)), ((3, 0), (0, 5), (3, 5)),
     ((0, 3), (3, 2), (0, 2)), ((3,), (3, 5), (5,)), ((3, 5), (5,), (3,)), ((3,), (3,), ()), ((4, 2, 3), (3, 5), (4, 2, 5)),
@@ -169,7 +169,7 @@ def check_sources(server, random):
     assert np.array_equal(server.product(query, a.tobytes() + b.tobytes(), RAW), (a @ b + c) + bias)
     members = {"a": a.tolist(), "b": b.tolist(), "c": {"from": "identity()"}, "beta": 2}
     assert np.array_equal(server.product({}, json.dumps(members)), a @ b + 2 * np.eye(3, 4, dtype="float32"))
-    # A vector that the result is counts as its row or column, whose first element is 1.
+    # If the result is a vector, identity() is one row or one column, so only its first element is 1.
     for a, b, ones in (((3,), (3, 4), [0]), ((3, 4), (4,), [0]), ((2, 3, 4), (4,), [0, 3]), ((4,), (2, 4, 3), [0, 3]), ((3,), (3,), [0])):
         members = {"a": np.zeros(a).tolist(), "b": np.zeros(b).tolist(), "c": {"from": "identity()"}}
         got = server.product({}, json.dumps(members))

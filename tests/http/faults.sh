@@ -78,7 +78,7 @@ posted "the job by which it is lost" lost not_ready
 gives_up "without a device"
 release
 
-# If one of two devices fails, the other continues.
+# If one of two devices fails, the other device continues.
 export MATMULD_FAULTY_DEVICES=2
 start
 product loses_device
@@ -144,7 +144,7 @@ posted "the job in which the device hangs" first not_ready
 gives_up "a device that hangs"
 has_logged 'cuda:0 has been at one job for more than 2.5 s' || fail "a device that hangs: the log does not say so"
 
-# If one of two devices hangs, the other continues. The job on the first device times out.
+# If one of two devices hangs, the other device continues. The job on the hanging device times out.
 export MATMULD_FAULTY_DEVICES=2
 start_held --backend cuda --max-kernel-ms 1000 --watchdog-ms 2500
 post first naive 7777 ',"timeout_ms":900'

@@ -68,7 +68,7 @@ transpose|{"a": {"from": "identity()"}, "shape": [1,2]}|200 .c [[1],[0]]
 transpose|{"a": {"from": "identity()"}, "m": 1}|400 code bad_request .field n
 END_OF_CASES
 
-# One operand is generated, and the body has the other one.
+# One operand is generated, and the body contains the other operand.
 printf '1 2 3 4 ' | "$FLOAT32" encode >"$scratch/four"
 ask '/v1/matmul?m=2&k=2&n=2&b_from=identity()' -H 'Content-Type: application/octet-stream' --data-binary "@$scratch/four"
 same 'raw A by an identity' "$(od -An -tx1 "$scratch/four")" "$(od -An -tx1 "$scratch/got")"

@@ -119,7 +119,7 @@ start --backend cuda --devices 0
 next_is_served "a kernel that never ended"
 stop
 
-# If one of two GPUs hangs, the other continues. A lost CUDA context affects both.
+# If one of two GPUs hangs, the other GPU continues. A lost CUDA context affects both.
 start --backend cuda --watchdog-ms 1000
 devices=$(curl -s "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
 if [ "$devices" -ge 2 ]; then

@@ -118,7 +118,6 @@ done
 
 stop_and_look
 
-# The server warns if other users can read the file.
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
 like "a key file that every user can read: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"

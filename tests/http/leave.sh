@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests that clients that leave, missed deadlines and broken uploads free their place in the queue and memory.
+# Tests that queue places and memory become free if a client leaves, a deadline passes or an upload ends.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -35,7 +35,7 @@ same "a half-closed connection: bytes received" 0 "$(wc -c <"$scratch/raw" | tr 
 release
 finish_slow first "the first job" 200
 
-# A client may set a shorter deadline than the server's, but not a longer one.
+# The client's deadline counts if it is shorter than the server's. Otherwise the server's deadline counts.
 for ms in 60000 99999999999999999999; do
     ask "/v1/matmul?backend=cuda&timeout_ms=$ms" -d @"$scratch/queued"
     expect "in time, of $ms ms" 200

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests each limit with a request at the limit and one beyond it. An error closes the connection if the client
-# waits for 100-continue or the body exceeds 1 MiB.
+# Tests each limit with a request at the limit and a request beyond it. An error closes the connection if
+# the client waits for 100-continue or the body exceeds 1 MiB.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -94,7 +94,7 @@ for header in "$expects" "$chunked"; do
     same "$what: bytes sent" 0 "$uploaded"
 done
 
-# A chunked body announces no length. After an error the server drops up to 1 MiB of it.
+# A chunked body announces no length. After an error the server reads and drops at most 1 MiB.
 head -c 3000000 /dev/zero >"$scratch/body"
 while IFS='|' read -r wanted code target type; do
     ask "$target" -H Expect: -H "$chunked" -H "$type" --data-binary "@$scratch/body"
@@ -110,7 +110,7 @@ expect "a GET of 3 MB" 413
 same "after refused bodies: /healthz" 200 "$(status_of "$url/healthz")"
 stop
 
-# An error closes the connection if the body exceeds 1 MiB, but not for a body of 1 MiB.
+# An error closes the connection if the body exceeds 1 MiB. A body of exactly 1 MiB leaves it open.
 start --max-body 4MiB
 ones $((mib / 4))
 post 400 bad_request 'm=x&k=1&n=1'

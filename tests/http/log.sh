@@ -152,7 +152,7 @@ await 60 has_ended || {
 ended "a full log"
 exec 9<&-
 
-# If stderr's reader has gone, each line is lost and counted once, and the service continues.
+# If stderr has no reader any more, each line is lost and counted once, and the service continues.
 has_lost() {
     [ "$(metric log_dropped_total)" -gt 0 ]
 }

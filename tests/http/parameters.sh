@@ -47,7 +47,7 @@ END
 ask /v1/variants
 expect "/v1/variants: rows with tiles" 200 '[.variants[] | select(has("tiles")) | [.name, .tile, .tiles]]' '[["tiled",16,[8,16,64]]]'
 
-# The path of a result is in JSON, in a header and in the metrics. Variants with only one path report none.
+# The path of a result is in JSON, in a header and in the metrics. Variants with only one path report no path.
 for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'naive '; do
     variant=${row%% *} path=${row#* } with_path=' path'
     [ -n "$path" ] || with_path=

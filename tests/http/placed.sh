@@ -55,7 +55,7 @@ for row in 'large 720600' 'small 6'; do
     ask "/v1/matrices/$name" -X PUT -H 'Content-Type: application/x-npy' --data-binary "@$scratch/$name.npy"
     is_placed "a $name file" "$name" "$name" "$sum"
 done
-# The transfer buffer becomes full with the last byte, or one byte before it.
+# The last byte, or the byte before it, fills the transfer buffer.
 for name in two more four; do
     ask "/v1/matrices/$name?m=$(($(wc -c <"$scratch/$name") / 128))&n=32" -X PUT -H "$raw" --data-binary "@$scratch/$name"
     is_placed "of $(wc -c <"$scratch/$name") bytes" $name $name

@@ -140,7 +140,7 @@ wait "$reducing"
 at_most "milliseconds of reductions whose clients have left" $((many * one_ms / 2)) $(($(cpu_ms) - begun_ms))
 stop
 
-# Clients leave while the worker pool works on their request or on another one.
+# Clients leave while the worker pool works on their own or on another request.
 start --backend cpu --threads 1
 {
     printf '{"a": [[1'

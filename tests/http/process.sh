@@ -68,7 +68,6 @@ MATMULD_PORT=$(printf 'tcp://\303\251\377"') "$MATMULD" --print-config --log-for
     jq -r .message >"$scratch/err" || fail "the log is not JSON"
 like "invalid UTF-8 in a JSON log" "MATMULD_PORT is 'tcp://é�\"', which*" "$(cat "$scratch/err")"
 
-# Errors are printed only to stderr.
 runs 2 --colour --colour red
 same "matmuld --colour red: stdout" "" "$(cat "$scratch/out")"
 runs 2 'No such file' --print-config --api-key-file "$scratch/none"

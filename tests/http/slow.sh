@@ -84,7 +84,7 @@ slowly input 1000 1 "a chunked body that stops" 408 4000
 upload 8000 '&timeout_ms=300' >"$scratch/input"
 slowly input 1000 1 "a body that is incomplete at the deadline of its request" 504 300
 
-# The deadline is a member of the body, which must be read first.
+# The deadline is in the body, so the server must read the body before it knows the deadline.
 printf '%bConnection: close\r\nContent-Length: 46\r\n\r\n{"a":[[2]],"b":[[3]],"timeout_ms":50000     }\n' "$json" >"$scratch/input"
 slowly input 30 150 "a body in chunks" 200
 

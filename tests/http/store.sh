@@ -409,7 +409,7 @@ for condition in 'HEAD|A: b' 'GET|If-None-Match: *'; do
     like "$condition: its connection" close "$(header Connection "$scratch/head")"
     same "$condition: bytes behind its head" 0 "$(wc -c <"$scratch/got" | tr -d ' ')"
 done
-# A part that is contiguous needs no memory for a copy.
+# A reply with a contiguous part of a matrix needs no memory for a copy.
 put tall 5000000
 ask "$path/tall" -X DELETE
 ask "$path/tall?dtype=uint8&m=1000&n=5000" -X PUT -H "$raw" -H Expect: --data-binary "@$scratch/zeros"
@@ -577,7 +577,7 @@ expect "without a key" 401
 ask "$path/a%2Fb"
 expect "without a key, an invalid name" 401
 
-# A named key keeps its matrices when the key changes. A removed key loses them.
+# The matrices belong to the name of a key, so they stay if the name gets a new key. A removed key loses them.
 printf '# first\n%s\nalice %s\n' "$carol" "alice-has-a-new-key" >"$scratch/keys"
 reload 'API keys in force: 2'
 bytes_are 990 0 0

@@ -135,7 +135,7 @@ expect "types that differ" 400 code bad_request .field a detail 'stack*int8*floa
 ask '/v1/matmul?b_from=b' -F a_from=a -F "b=@$scratch/ones.npy"
 expect "an operand from two places" 400 code bad_request .field b
 
-# Products of a matrix that is copied to a device must be right, also several at once.
+# Products of a matrix that is copied to a device must be right, also if several run at once.
 "$FLOAT32" fill 65536 1 >"$scratch/large"
 ask '/v1/matrices/large?m=256&n=256' -X PUT -H "$raw" --data-binary "@$scratch/large"
 expect "a large matrix" 201
@@ -287,7 +287,7 @@ ask '/v1/matmul?m=1&k=1&n=1&a_from=identity()&b_from=identity()&out=x' -X POST
 expect "out without the store" 422 code unsupported .field out detail '--store-memory 0'
 stop
 
-# Results that exist only in a GPU's memory. A simulated GPU is used on machines without one.
+# Results that exist only in a GPU's memory. Machines without a GPU use a simulated GPU.
 export MATMULD_FAULTY_DEVICES=2
 start
 store x '{"a": [[1,2,3],[4,5,6]]}'
@@ -381,7 +381,7 @@ has_free_budget || fail "memory is still in use"
 stop
 [ "$backend" = cpu ] || { finish; exit; }
 
-# A product runs on the GPU that stores its operands, or if this GPU is busy, on another one.
+# A product runs on the GPU that stores the operands. If this GPU is busy, the product runs on another GPU.
 lies() {
     ask /v1/matrices
     expect "$3" 200 ".matrices[] | select(.name == \"$1\") | .device" "$2"

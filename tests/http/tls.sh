@@ -185,7 +185,7 @@ same "after plain HTTP: status" 200 "$(status_of "$url/healthz")"
 runs 0 '' --healthcheck --port "$port" --tls-cert not-read --tls-key not-read
 runs 1 '' --healthcheck --port "$port"
 
-# A certificate without its key is rejected, and the old one stays in use. Then a valid one replaces it.
+# A certificate without its key is rejected, so the old one stays. Then a valid certificate replaces it.
 same "the certificate" "$(serial_of "$scratch/first.pem")" "$(served)"
 cp "$scratch/second.pem" "$scratch/cert"
 reload 'stay as they were: the private key .* does not go with'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests a benchmark in which the second of two backends fails. The reply has the first one's results.
+# Tests a benchmark in which the second of two backends fails. The reply has the results of the first.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -27,7 +27,7 @@ finish_slow runs "the product before" 200
 finish_slow waits "the product that waits" 200
 stop
 
-# The device fails during the benchmark. The server then ends, but gives the benchmark half a second.
+# The device fails during the benchmark. Before the server ends, it waits half a second for the benchmark.
 start_held
 benchmark 16 cpu:naive cuda:naive
 curl -s --max-time 60 -o /dev/null -d '{"a":[[1]],"b":[[1]],"variant":"loses_device"}' "$url/v1/matmul?backend=cuda" || :

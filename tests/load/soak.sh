@@ -39,7 +39,7 @@ device_bytes() {
     total 'device_memory_bytes.*cuda.*used' | sed 's/^none$/0/'
 }
 
-# Without clients the server must soon use no memory. It keeps memory of bodies and results for ten seconds.
+# Without clients the server must soon use no memory. It keeps memory for reuse for ten seconds.
 await_idle() {
     for name in $(curl -fs "$url/v1/matrices" | jq -r '.matrices[].name'); do
         curl -s -o /dev/null -X DELETE "$url/v1/matrices/$name"

@@ -1,4 +1,4 @@
-/* `blas`: OpenBLAS, the yardstick for the other variants. OpenBLAS multiplies float32 and float64, so
+/* `blas`: OpenBLAS, with which the other variants are compared. OpenBLAS multiplies float32 and float64, so
  * narrower floats are converted to float32 in blocks. A build without OpenBLAS also has this variant, but
  * reports why the variant cannot run. */
 #include "gpu/cpu/variants.h"

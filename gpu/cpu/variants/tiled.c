@@ -41,8 +41,8 @@ ACCUMULATE(double)
 ACCUMULATE(uint32_t)
 ACCUMULATE(uint64_t)
 
-/* stage_ copies rows × cols elements of op(X), beginning at (row, col), to a square. multiply_ computes the
- * whole product. multiply_ is inlined for each tile, so `tile` is a constant. */
+/* stage_ copies rows × cols elements of op(X), beginning at (row, col), to a square. multiply_ computes
+ * the whole product, and is inlined for each tile, so `tile` is a constant. */
 #define MULTIPLY(constant, name, type, word, SUM, value, ...)                                                \
     static inline void stage_##constant(SUM *square, size_t tile, const struct operand *x, size_t row,       \
                                         size_t rows, size_t col, size_t cols) {                              \

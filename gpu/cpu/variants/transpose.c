@@ -64,7 +64,7 @@ static transpose_function *const shared_functions[MM_DTYPE_COUNT] = {
 #undef X
 };
 
-/* For a column-major A, transpose_a is false, because memory already holds the transpose. */
+/* If A is column-major, memory already holds the transpose, so transpose_a is false. */
 static enum mm_status transpose(const struct mm_product *product, transpose_function *const *functions) {
     const size_t element_bytes = mm_dtype_bytes(product->a.dtype);
     if (product->transpose_a)

@@ -16,7 +16,7 @@ static unsigned spans_of(size_t length, unsigned edge, size_t stride, struct spa
     const size_t whole = length / edge;
     const size_t step = stride % MM_SECTOR_BYTES;
     const size_t period =
-        step == 0 ? 1 : MM_SECTOR_BYTES / (step & (~step + 1)); /* the lowest bit of `step` */
+        step == 0 ? 1 : MM_SECTOR_BYTES / (step & (~step + 1)); /* the lowest set bit of `step` */
     unsigned count = 0;
     for (size_t index = 0; index < period && index < whole; index++, count++)
         spans[count] =

@@ -17,7 +17,7 @@ struct mm_share {
     unsigned rows;
     unsigned cols; /* a multiple of `each` */
     unsigned each; /* a multiple of at_once */
-    /* At most 32 bytes. If at_once exceeds 1, all rows begin at multiples of at_once elements. */
+    /* At most 32 bytes in one access. If at_once exceeds 1, rows begin at multiples of at_once elements. */
     unsigned at_once;
     unsigned lanes; /* 32, or the threads of a smaller block */
 };

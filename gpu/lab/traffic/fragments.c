@@ -6,8 +6,7 @@
 
 enum { EDGE = 128, WORD = sizeof(float), QUAD = 4 };
 
-/* Whether one access can read an aligned quad of X (quad.cuh), because all rows begin at multiples of a
- * quad. */
+/* Whether all rows of X begin at multiples of a quad (quad.cuh). If so, one access reads an aligned quad. */
 static bool is_wide(const struct mm_matrix *x) {
     return x->ld % QUAD == 0;
 }
@@ -16,7 +15,7 @@ static bool is_wide(const struct mm_matrix *x) {
 struct side {
     const struct mm_matrix *stored;
     bool is_along; /* the elements of a line are neighbours in memory */
-    size_t across; /* number of C's columns for A, of C's rows for B */
+    size_t across; /* columns of C for A; rows of C for B */
 };
 
 static void sides_of(const struct mm_product *product, struct side sides[2]) {
@@ -28,7 +27,7 @@ static uint64_t blocks_of(const struct mm_product *product) {
     return (uint64_t)mm_size_divide_up(product->m, EDGE) * mm_size_divide_up(product->n, EDGE);
 }
 
-/* Counts the staging of slabs that are `depth` deep. A slab has a row of `pitch` words for each k. */
+/* A slab covers `depth` values of k. Each value has a row of `pitch` words in the slab. */
 static void count_slabs(struct mm_traffic *traffic, const struct side *side, unsigned depth, unsigned each,
                         unsigned at_once, unsigned pitch, uint64_t stagings) {
     const struct mm_share share = side->is_along
@@ -39,7 +38,7 @@ static void count_slabs(struct mm_traffic *traffic, const struct side *side, uns
     mm_count_staging(traffic, &share, &layout, stagings);
 }
 
-/* Counts reads of fragments, `words` at a time. places[lane] is an offset in the slab's row. */
+/* Each lane reads `words` neighbours, beginning at word places[lane]·words of the slab's row. */
 static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WARP_LANES], unsigned words,
                         uint64_t times) {
     uint32_t offsets[MM_WARP_LANES];
@@ -48,7 +47,7 @@ static void count_reads(struct mm_traffic *traffic, const unsigned places[MM_WAR
     mm_count_shared(traffic, MM_SHARED_LOAD_PASSES, offsets, words * WORD, times);
 }
 
-/* A thread computes 8×8 elements of C, and reads `step` neighbours of a fragment at a time. */
+/* Each thread computes 8×8 elements of C. One access reads `step` neighbours of a fragment. */
 static bool count_square(const struct mm_product *product, unsigned depth, unsigned step,
                          struct mm_traffic *traffic) {
     enum { SIDE = 16, EACH = 8, PADDING = 4, WARPS = SIDE * SIDE / MM_WARP_LANES, STAGED = 8 };
@@ -84,8 +83,8 @@ bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, stru
 }
 
 /* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
- * read the same words of A. After the last slab, the kernel stages one slab more, which loads nothing and
- * stores zeros. The kernel also reads the first fragments before its main loop. */
+ * read the same words of A. After the last slab, the kernel stages an additional slab, which loads nothing
+ * and stores zeros. The kernel also reads the first fragments before its main loop. */
 bool mm_traffic_warp_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     enum { DEPTH = 16, THREAD = 8, LANE_ROWS = 8, LANE_COLS = MM_WARP_LANES / LANE_ROWS, WARPS = 8 };
     const uint64_t blocks = blocks_of(product), steps = blocks * mm_size_divide_up(product->k, DEPTH);

@@ -35,7 +35,7 @@ bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned til
     return count_naive(product, true, traffic);
 }
 
-/* Counts the accesses of `naive`. Adds two stores to shared memory and two loads for each multiplication. */
+/* Counts `naive`, and for each multiplication two stores to shared memory and two loads. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
     const uint64_t warps = (uint64_t)mm_size_divide_up(product->n, MM_WARP_LANES) * product->m;
     count_naive(product, false, traffic);

@@ -18,8 +18,8 @@ __BEGIN_DECLS
  * *_sectors: sectors of 32 bytes that loads or stores access, before any cache. One access of a warp counts
  * each sector once.
  *
- * *_passes: passes over the banks of shared memory. A pass is a conflict pass if it is only needed because
- * one bank must serve several words. */
+ * *_passes: passes over the banks of shared memory. Conflict passes are the additional passes that bank
+ * conflicts cause. */
 #define MM_TRAFFIC_TABLE(X)                                                                                  \
     X(MM_GLOBAL_LOADS, "global_loads", "global loads")                                                       \
     X(MM_GLOBAL_LOAD_SECTORS, "global_load_sectors", "load sectors")                                         \
@@ -37,7 +37,6 @@ const char *mm_traffic_title(enum mm_traffic_figure figure);
 /* The value of a figure that is not known. */
 #define MM_TRAFFIC_UNKNOWN UINT64_MAX
 
-/* Indexed by enum mm_traffic_figure. */
 struct mm_traffic {
     uint64_t figures[MM_TRAFFIC_COUNT];
 };

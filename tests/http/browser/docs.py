@@ -106,7 +106,7 @@ def multiplies(page):
     Select(field(page, "transpose", "Example")).select_by_visible_text("options")
     assert "[9223372036854775807]" in run(page, "transpose")[2], "a large integer keeps its digits"
 
-    # After two runs the page shows the reply to the last run, even if it arrives first.
+    # After two runs the page shows the reply to the second run, even if that reply arrives first.
     page.run("""const real = fetch, replies = [];
         window.fetch = (...all) => { const reply = real(...all); replies.push(reply); return replies.length > 1 ? reply
           : new Promise((resolve) => { window.release = () => resolve(reply); }); };

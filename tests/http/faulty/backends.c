@@ -146,7 +146,7 @@ static enum mm_status tell_tile(const struct mm_product *product, struct mm_lane
     { .name = variant, .summary = "simulates a failure", .launch[MM_FLOAT32] = function }
 static const struct mm_variant variants[];
 
-/* `choose` returns ROW_VENDOR, which simulates a vendor's library, if the request allows one. */
+/* `choose` returns ROW_VENDOR if the request allows a vendor's library, which this variant simulates. */
 enum { ROW_NAIVE, ROW_VENDOR };
 
 static const struct mm_variant *choose(const struct mm_device *chosen_on, const struct mm_product *product) {
@@ -220,7 +220,7 @@ static void close_device(struct mm_device *closed) {
     (void)closed;
 }
 
-/* Returns the path with the variant's name. The number of repairs exceeds 32 bits. */
+/* Returns the path with the variant's name. To test large numbers, the repairs exceed 32 bits. */
 static struct mm_path path_of(const struct mm_variant *ran) {
     struct mm_path path = {.kind = MM_PATH_NONE};
     for (unsigned kind = MM_PATH_NONE + 1; kind < MM_PATH_COUNT; kind++)
@@ -305,7 +305,6 @@ static void find(struct mm_matrix *operand, const struct mm_source *source) {
     __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
 }
 
-/* Copies the part of C that the client asked for. */
 static void return_c(const struct mm_job *job) {
     const struct mm_matrix *c = &job->product.c;
     const struct mm_window all = {
@@ -396,7 +395,7 @@ static enum mm_status measure(struct mm_device *asked, const struct mm_plan *pla
     return mm_cpu_backend.measure(asked, plan, product, measured_ns, error);
 }
 
-/* Simulates a device whose bank conflicts are as predicted. Words of 8 bytes fail with out of memory. */
+/* Bank conflicts are as predicted. Accesses of 8-byte words fail with MM_NO_DEVICE_MEMORY. */
 static enum mm_status probe(struct mm_device *asked, const struct mm_access *accesses, size_t accesses_count,
                             struct mm_access_time *times, struct mm_memory_speed *speed,
                             struct mm_error *error) {

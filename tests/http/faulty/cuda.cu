@@ -22,7 +22,7 @@ template <enum fault FAULT> __global__ void fail(const __grid_constant__ struct 
         c[0] = c[0] + 1.0f;
 }
 
-/* The launch of LAUNCH fails, because it has too many threads per block. */
+/* For the fault LAUNCH, the launch fails, because the blocks have too many threads. */
 template <enum fault FAULT>
 enum mm_status plan_by(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     if (product->m != 1)
