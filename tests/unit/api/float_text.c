@@ -60,12 +60,13 @@ static void expect_shortest(double value, bool is_float) {
 static void test_hard(void **state) {
     static const float floats[] = {
         1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
-        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between texts of 8 digits */
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between two texts of 8 digits
+                                                                      */
         9.8e-45f,        /* subnormal: seven times the smallest number */
         1.1754942e-38f,  /* the largest subnormal */
         9.9999998e17f,   /* rounds up to a text with one more digit */
-        0x1.9d37b2p+34f, /* seven digits give a midpoint that reads back as another float */
-        0x1.000008p+25f, /* seven digits give a midpoint that reads back as this float */
+        0x1.9d37b2p+34f, /* 7 digits give a midpoint of two floats; it reads back as the other */
+        0x1.000008p+25f, /* 7 digits give a midpoint of two floats; it reads back as this one */
     };
     static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
                                      DBL_MIN,   -DBL_MAX};
