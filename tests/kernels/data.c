@@ -213,10 +213,13 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Only four blocks on the diagonal are not zero. Each block of A is 2^24 times as large as the block before,
-and each block of B is 2^20 times smaller. / static void fill_blocks(struct random *random, const struct lines
-*lines) { FOR_EACH_ELEMENT(lines) { const size_t block = 4 * line / lines->count; const int scale =
-(lines->is_a ? 24 : -20) * ((int)block - 2); const float value = ldexp(unit(random) + 0x1p-24, scale);
+/* Only four blocks on the diagonal are not zero. Each block of A is 2^24 times as large as the block before.
+ * Each block of B is 2^20 times smaller than the block before. */
+static void fill_blocks(struct random *random, const struct lines *lines) {
+    FOR_EACH_ELEMENT(lines) {
+        const size_t block = 4 * line / lines->count;
+        const int scale = (lines->is_a ? 24 : -20) * ((int)block - 2);
+        const float value = ldexp(unit(random) + 0x1p-24, scale);
         *at(lines, line, depth) = 4 * depth / lines->depth == block ? value : 0.0;
     }
 }

@@ -60,8 +60,7 @@ static void expect_shortest(double value, bool is_float) {
 static void test_hard(void **state) {
     static const float floats[] = {
         1234567.0f,      16777216.0f,      1234.5f,     0.00012345f, 999999.94f,
-        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between two texts of 8 digits
-                                                                      */
+        FLT_MIN,         -1.40129846e-45f, 1048576.25f, 1048576.75f, /* midway between texts of 8 digits */
         9.8e-45f,        /* subnormal: seven times the smallest number */
         1.1754942e-38f,  /* the largest subnormal */
         9.9999998e17f,   /* rounds up to a text with one more digit */

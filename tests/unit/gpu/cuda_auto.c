@@ -65,9 +65,9 @@ static void float32_follows_the_crossovers(void **state) {
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
         {352, 8, 353, "tiled_16"},
-        /* The shorter side of C and k select an entry of the table. fp32_tensor is chosen if the longer side
-        of C is at least this entry. / {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here
-      */
+        /* The shorter side of C and k select an entry of the table. fp32_tensor is chosen if the longer
+         * side of C is at least this entry. */
+        {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
         {64, 641, 4097, "fp32_tensor"},
         {4097, 1000000, 1, "fp32_tensor", TURNED_B},
