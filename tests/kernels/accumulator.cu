@@ -183,8 +183,8 @@ template <class ELEMENT> void check_layout() {
     failures += wrong > 0;
 }
 
-/* Returns one element of C as the model computes it. The depth of the trial must be that of one instruction.
- */
+/* Returns one element of C as the model computes it. The depth of the trial must be that of one
+ * instruction. */
 template <class ELEMENT>
 float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned alignment) {
     constexpr unsigned DEPTH = ELEMENT::DEPTH;

@@ -9,8 +9,8 @@ enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
 
 static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation produces */
 
-/* Sizes next to multiples of the block size. In some jobs, the operands are about as large as a batch allows.
- */
+/* Sizes next to multiples of the block size. In some jobs, the operands are about as large as a batch
+ * allows. */
 static const struct shape shapes[] = {
     {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
     {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},

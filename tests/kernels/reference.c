@@ -194,8 +194,8 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     return arithmetic;
 }
 
-/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative products.
- */
+/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative
+ * products. */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;

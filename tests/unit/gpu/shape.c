@@ -252,8 +252,8 @@ static void test_merging(void **state) {
     }
 }
 
-/* The addend's matrices equal the result's, and its stack broadcasts. The bias has a number for each column.
- */
+/* The addend's matrices equal the result's, and its stack broadcasts. The bias has a number for each
+ * column. */
 static void test_addend_and_bias(void **state) {
     static const struct {
         const char *a, *b, *addend, *bias; /* NULL: absent */
