@@ -183,7 +183,8 @@ template <class ELEMENT> void check_layout() {
     failures += wrong > 0;
 }
 
-/* Returns one element of C as the model computes it. The trial must have a depth of one instruction. */
+/* Returns one element of C as the model computes it. The depth of the trial must be that of one
+ * instruction. */
 template <class ELEMENT>
 float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned alignment) {
     constexpr unsigned DEPTH = ELEMENT::DEPTH;
@@ -198,7 +199,8 @@ float model_of(const trial<ELEMENT> &t, unsigned row, unsigned col, unsigned ali
 
 uint64_t random_count;
 
-/* Returns a random number. Many numbers are very large, subnormal or zero, so they are difficult to align. */
+/* Returns a random number. Many numbers are very large, subnormal or zero, because tensor cores lose accuracy
+ * when they align such numbers. */
 template <class ELEMENT> float random_element() {
     /* relative to the exponent of the smallest normal number */
     static const int exponents[] = {

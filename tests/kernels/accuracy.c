@@ -15,11 +15,12 @@ static const size_t usual_depths[] = {64, 1024, 4096, 16384, 131072};
 struct accuracy_row {
     const struct subject *subject;
     const struct mm_variant *ran; /* variant that ran; differs from subject->variant for `auto` */
-    struct mm_error error;        /* why there are no results; its status is MM_OK if there are results */
+    struct mm_error error;        /* why there are no results; MM_OK if there are results */
     struct exactness exactness;
 };
 
-/* A set of data, with the errors of the naive kernel and, if it can run, of the vendor's library. */
+/* A set of data, with the errors of the naive kernel. Also has the errors of the vendor's library if the
+ * library can run. */
 struct set {
     const struct family *family;
     struct shape shape;
@@ -70,7 +71,8 @@ static double norm_allowed(double naive, size_t elements) {
     return fmax(1.5 * naive, 2.5e-7);
 }
 
-/* Returns whether the norm is too large. The library does not promise float32 accuracy. */
+/* Returns whether the norm is too large. No norm of the library is too large, because the library does not
+ * promise float32 accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }
@@ -148,7 +150,8 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
     } while (table_end(table));
 }
 
-/* Returns (Σx)² / Σx², where x are the squares of R's elements. If all x are equal, this is their number. */
+/* Estimates how many elements of R determine ‖R‖. Returns (Σx)² / Σ(x²), where x runs over the squares of R's
+ * elements. If all squares are equal, the result is the number of elements. */
 static double count_norm_elements(const struct reference *reference) {
     double sum = 0.0;
     double sum_squares = 0.0;

@@ -9,7 +9,8 @@ enum { JOBS = MM_BATCH_MAX, GUARD_WORDS = 64, ALIGNMENT_WORDS = 64 };
 
 static const uint32_t poison = 0x7fc5a5a5; /* a NaN that no computation produces */
 
-/* Sizes next to multiples of the block size. Some jobs have about the most bytes that a batch accepts. */
+/* Sizes next to multiples of the block size. In some jobs, the operands are about as large as a batch
+ * allows. */
 static const struct shape shapes[] = {
     {1, 1, 1},     {8, 8, 8},       {16, 16, 16},  {17, 15, 16},  {32, 32, 32},   {33, 31, 34},
     {2, 3, 0},     {40, 50, 0},     {64, 64, 64},  {5, 90, 7},    {90, 5, 7},     {31, 33, 100},
@@ -20,7 +21,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 struct kind {
     enum mm_op op;
-    enum mm_dtype dtype; /* element type of products; transpositions use a type of the plan */
+    enum mm_dtype dtype; /* type of operands of products; transpositions use a type of the plan */
     bool transpose_a;
     bool transpose_b;
 };
@@ -81,7 +82,7 @@ static void fill_poison(uint32_t *words, size_t count) {
         words[index] = poison;
 }
 
-/* Every fifth product stays without an epilogue. Some epilogues have no addend or no bias. */
+/* Sets an epilogue, except for every fifth product. Some epilogues have no addend or no bias. */
 static void set_epilogue(struct set *set, unsigned index, const struct kind *kind, struct mm_product *product,
                          struct random *random) {
     const enum mm_dtype sum = mm_dtype_sum(kind->dtype);
@@ -182,7 +183,8 @@ static void check(const struct mm_job *job, const uint32_t *got, const uint32_t 
         report(subject, plan, job, "result differs from a run alone, or memory outside C changed");
 }
 
-/* Runs all jobs that may share a batch with job `first`. Meanwhile job `first` runs alone in another lane. */
+/* Runs job `first` in a batch, with all later jobs that may share this batch. Meanwhile a copy of job `first`
+ * runs alone in another lane, to test that both lanes can run at once. */
 static void run_together(struct set *set, unsigned first, struct subject *subject, const struct plan *plan) {
     struct mm_device *device = subject->device;
     const struct member *const leader = &set->members[first];

@@ -1,5 +1,5 @@
-/* The timing mode of the test program. It uses gpu/lab/benchmark.h to measure exactly like the service. If a
- * GPU is timed too, the host times only its reference variant, unless the user names others. */
+/* The timing mode of the test program. It uses gpu/lab/benchmark.h to measure exactly like the service.
+ * Beside a GPU, the host times only its reference variant. The user can name other variants of the host. */
 #include "tests/kernels/options.h"
 #include "tests/kernels/benchmark_wrong.h"
 #include "tests/kernels/table.h"
@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Largest m·n·k that the host times without --slow: with its reference variant, and with other variants. */
+/* Without --slow, the host times no product with a larger m·n·k. Its reference variant has its own limit. */
 static const double reference_cost_max = 0x1p31;
 static const double host_cost_max = 0x1p36;
 
@@ -69,7 +69,7 @@ static size_t make_rows(const struct options *options, const struct entrant *ent
     return count;
 }
 
-/* For a transposition, m and n of the request are the shape of the result. */
+/* In a request for a transposition, m×n is the shape of the result, not of op(A). */
 static struct mm_benchmark_request make_request(const struct timed_row *rows, size_t count,
                                                 struct shape shape, const struct timing *timing) {
     const bool multiplies = timing->op == MM_MATMUL;
@@ -94,7 +94,8 @@ static struct mm_benchmark_request make_request(const struct timed_row *rows, si
     return request;
 }
 
-/* On the host, the matrices may use half of the memory. The benchmark itself checks the memory of a GPU. */
+/* On the host, limits the matrices to half of the free memory. On a GPU, the benchmark itself finds out
+ * whether the matrices fit. */
 static enum mm_status open_benchmark(const struct mm_device *device,
                                      const struct mm_benchmark_request *request,
                                      struct mm_benchmark **benchmark, struct mm_error *error) {
@@ -220,7 +221,8 @@ struct field {
     size_t failures;
 };
 
-/* Counts a row as failed if its result is wrong. A row that does not fit into memory has not failed. */
+/* Counts the row as timed or as failed. A row is no failure if it does not fit into memory or is not
+ * supported. */
 static void add_row(struct field *field, const struct timed_row *row) {
     const enum mm_status status = row->figures.error.status;
     field->timed += status == MM_OK;

@@ -11,8 +11,9 @@ static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benc
     return request->op == MM_TRANSPOSE ? &mm_benchmark_rows(benchmark)[request->subject_count] : NULL;
 }
 
-/* Returns whether the row's result is certainly wrong. A transposition must be exact. A product must keep the
- * error bound. If C has at least 16 elements, its relative error has a limit too. */
+/* Returns whether the row's result is certainly wrong. A transposition must be exact. The error of a
+ * product must stay within the error bound. If C has at least 16 elements, the relative error of C has
+ * a limit too. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
     enum { ELEMENTS_MANY = 16 };

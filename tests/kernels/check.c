@@ -1,5 +1,6 @@
 /* Runs one case on every subject, in device memory. Each subject runs the case at least twice. Before each
- * run C gets a different pattern, so an element that the kernel does not write differs between runs. */
+ * run, C is filled with a different pattern. So if the kernel does not write an element, this element differs
+ * between runs. */
 #include "tests/kernels/harness.h"
 
 #include <inttypes.h>
@@ -46,7 +47,7 @@ static void check_values(struct subject *subject, const struct plan *plan, const
     const enum mm_arithmetic by = subject_arithmetic(subject, one->dtype);
     struct exactness exactness;
     if (by == MM_OF_TF32 && strcmp(one->data, "subnormals") == 0)
-        return; /* in subnormals tf32 keeps fewer bits than the error bound assumes */
+        return; /* tf32 keeps fewer bits of subnormals than the error bound assumes */
     reference_compare(one, c, by, &exactness);
     const bool is_rounded =
         one->c_dtype !=
@@ -116,8 +117,8 @@ static enum mm_status run_part(struct subject *subject, const struct mm_product 
     return status == MM_OK ? device->backend->measure(device, &planned, part, NULL, error) : status;
 }
 
-/* Fills C with the poison pattern, runs the variant on the whole product or on each of four parts, and copies
- * C to the host. */
+/* Fills C with the poison pattern, runs the variant, and copies C to the host. If `parts` is 4, runs the
+ * variant on each quarter of C. If `parts` is 1, runs it on the whole product. */
 static enum mm_status run_once(struct subject *subject, const struct stage *stage, unsigned parts,
                                unsigned poison, const struct one_case *one, struct mm_error *error) {
     struct mm_device *device = subject->device;
@@ -162,7 +163,8 @@ bool subject_refuses(struct subject *subject, const struct plan *plan, const str
     return true;
 }
 
-/* Runs the product in four parts. Each must find its part of the addend and of the bias. */
+/* Runs the product in four parts, to test that each part uses the right elements of the addend and of the
+ * bias. */
 static void run_parts(struct subject *subject, const struct plan *plan, const struct stage *stage,
                       const struct one_case *one) {
     struct mm_error error = {0};

@@ -1,6 +1,6 @@
 /* Generates test data. Each family of data provokes a different kind of numerical error. Numbers are float64
- * or 64-bit integers until the caller rounds them to the element type. From fill_hidden on, a few very large
- * elements expose kernels that scale or split rows. */
+ * or 64-bit integers until the caller rounds them to the element type. From fill_hidden on, many functions
+ * add a few very large elements, which expose kernels that scale or split rows. */
 #include "gpu/matrix/random.h"
 #include "tests/kernels/harness.h"
 
@@ -122,7 +122,8 @@ static void fill_huge_element(struct random *random, const struct lines *lines) 
         *at(lines, line, random_below(random, lines->depth)) *= 0x1p20;
 }
 
-/* A's even rows are subnormal, and half of each odd row. B's even columns make some products normal. */
+/* All elements in A's even rows are subnormal. In A's odd rows, half of the elements are subnormal. Large
+ * elements in B's even columns make some products normal. */
 static void fill_subnormal(struct random *random, const struct lines *lines) {
     const struct range range = range_of(lines->dtype);
     FOR_EACH_ELEMENT(lines) {
@@ -169,8 +170,9 @@ static void fill_overflow(struct random *random, const struct lines *lines) {
     }
 }
 
-/* One element in each row of A and column of B is 2^30 times as large as the others, but is multiplied by 0.
- * Kernels that scale rows by their largest element lose accuracy here. */
+/* Each row of A and each column of B has one element that is 2^30 times as large as the others. These large
+ * elements do not change C, because the product multiplies each of them by a 0. But a kernel that scales rows
+ * by their largest element loses accuracy. */
 static void fill_hidden(struct random *random, const struct lines *lines) {
     const size_t own = lines->is_a ? 0 : 4;
     const size_t others = 4 - own;
@@ -211,8 +213,8 @@ static void fill_sparse(struct random *random, const struct lines *lines) {
     }
 }
 
-/* Only four blocks on the diagonal are not zero. From block to block A grows by 2^24, and B shrinks by 2^20.
- */
+/* Only four blocks on the diagonal are not zero. Each block of A is 2^24 times as large as the block before.
+ * Each block of B is 2^20 times smaller than the block before. */
 static void fill_blocks(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         const size_t block = 4 * line / lines->count;
@@ -222,7 +224,8 @@ static void fill_blocks(struct random *random, const struct lines *lines) {
     }
 }
 
-/* A's elements grow by 2^60 along k and B's shrink by 2^60, so all products have about the same size. */
+/* Along k, A's elements grow by a factor of 2^60 in all, and B's elements shrink by this factor. So all
+products have about the same size. */
 static void fill_balanced(struct random *random, const struct lines *lines) {
     fill_symmetric(random, lines);
     FOR_EACH_ELEMENT(lines) {
@@ -232,8 +235,9 @@ static void fill_balanced(struct random *random, const struct lines *lines) {
     }
 }
 
-/* A's largest elements are multiplied by 0. B's largest element is multiplied by a 1 of A. A kernel that
- * aligns all products to the largest factors loses the small products. */
+/* Sets the largest elements of A or B. A's largest elements meet only zeros of B, and B's largest element
+ * meets a 1 of A. So C has no large terms, and a kernel that scales by the largest elements loses the small
+ * products. */
 static void set_largest(struct random *random, const struct lines *lines, double largest_of_b) {
     for (size_t line = 0; line < lines->count && lines->depth >= 8; line++) {
         for (size_t depth = 0; depth < lines->depth; depth += 4)
@@ -260,8 +264,8 @@ static void fill_powers_of_two(struct random *random, const struct lines *lines)
     set_largest(random, lines, 1.0);
 }
 
-/* A's largest element is multiplied by 0, and B's largest by a small element of A. Kernels that split
- * elements into two float16 may lose all other products. */
+/* A's largest element meets a 0 of B, and B's largest element meets a small element of A. So a kernel that
+ * splits scaled elements into two float16 may lose all other products. */
 static void fill_small_fractions(struct random *random, const struct lines *lines) {
     static const double of_a[] = {0x1p37, 1.0, 0x1p10}, of_b[] = {0.0, 1.0, 61.0 * 0x1p-31};
     (void)random;
@@ -344,7 +348,7 @@ bool family_is_of(const struct family *family, enum mm_dtype dtype) {
     if (!mm_dtype_is_float(dtype))
         return index >= FAMILY_WORDS;
     const bool has_small_range =
-        range_of(dtype).largest < 64; /* such types have no products that overflow float32 */
+        range_of(dtype).largest < 64; /* in such types, no product overflows float32 */
     return index < FAMILY_ENCODINGS || (index == FAMILY_ENCODINGS && has_small_range);
 }
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A factor of ANY is random, and not a whole number for floats. */
+/* ANY is a random factor. For floating-point types it is not a whole number. */
 enum factor { ZERO, ONE, ANY };
 
 /* What the elements of the addend and the bias are. */

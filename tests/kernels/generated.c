@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transposes a generated operand on the device. The operand is a column of `matrices` matrices. */
+/* Transposes a generated operand on the device. The operand is a stack of `matrices` matrices of rows×cols,
+ * one below the other. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
     const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
@@ -56,7 +57,8 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
            got->count == expected->count && got->not_finite == expected->not_finite;
 }
 
-/* Checks a part of a transposed operand that consists of several matrices. */
+/* Generates a stack of matrices, and transposes it. Checks the returned part, and the reductions of this
+ * part. */
 static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_window part) {
     const size_t rows = part.count * part.all_rows, cols = part.all_cols, bytes = mm_dtype_bytes(dtype);
     const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};

@@ -1,7 +1,7 @@
-/* Tests the guard of fp32_tensor, which certifies that an element of C is accurate. Each certified element is
- * compared with float64, on all families of data. A model of the tensor cores computes the elements; with
- * `cuda` a GPU must give the same bits. usage: guard cpu|cuda [N], where N runs one in N cases of the search.
- * Exits with 77 if no device can run fp32_tensor. */
+/* Tests the guard of fp32_tensor, which certifies that an element of C is accurate. A model of the tensor
+ * cores computes elements for all families of data. Each certified element is compared with a sum in float64.
+ * With `cuda`, a GPU must give the same bits as the model. usage: guard cpu|cuda [N], where N runs one in N
+ * cases of the search. Exits with 77 if no device can run fp32_tensor. */
 #include "gpu/cuda/variants/fp32_tensor/guard.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/tensor_core.h"
@@ -11,7 +11,7 @@
 
 enum { DEPTH = TENSOR_CORE_DEPTH, BLOCK = 32 };
 
-/* The guard must be right for the alignments whose number is below PROMISED. */
+/* The guard must be right for every tensor_core_alignment below PROMISED. */
 enum { PROMISED = TENSOR_CORE_WITH_ZEROS };
 
 static unsigned failures;
@@ -89,8 +89,8 @@ static void pair_split(struct pair *pair) {
     side_split(&pair->b, false);
 }
 
-/* Computes an element by the model. Adds products in the order of the kernels, which is different for k above
- * 448. Returns whether the guard certifies the element. */
+/* Computes an element by the model. Adds the products in the order that the kernels use for k up to 448.
+ * Returns whether the guard certifies the element. */
 static bool certifies(const struct pair *pair, size_t row, size_t col, unsigned model, float *value) {
     const enum tensor_core_alignment alignment = (enum tensor_core_alignment)model;
     const struct mm_fp32_line of_row = pair->a.lines[row], of_col = pair->b.lines[col];
@@ -138,7 +138,7 @@ struct totals {
     double relative_max; /* largest allowed relative error; 0 for no limit */
     size_t elements;
     size_t certified[PROMISED];
-    double worst[PROMISED]; /* of all certified elements, the largest ratio of error to bound */
+    double worst[PROMISED]; /* largest error of a certified element, divided by its bound */
 };
 
 static void totals_print(const struct totals *totals) {
@@ -189,8 +189,9 @@ static double check_value(const struct expected *expected, size_t k, float value
     return fraction;
 }
 
-/* Checks the model's element if the guard certifies it. Checks the GPU's element unless `got` is NULL. If
- * is_split, the tensor cores computed *got, so it is also compared with the model's element. */
+/* If the guard certifies the model's element, checks this element. Unless `got` is NULL, also checks *got,
+ * the GPU's element. If is_split, the tensor cores computed *got, so *got is also compared with the model's
+ * element. */
 static void check_element(const struct pair *pair, size_t row, size_t col, const float *got, bool is_split,
                           struct totals *totals) {
     const struct expected expected = expected_of(pair, row, col);
@@ -231,8 +232,8 @@ static void check_and_free(struct pair *pair, struct totals *totals) {
     pair_free(pair);
 }
 
-/* Products with one element of C that once failed. The guard certified the first five although they were
- * wrong. In the last two, scaling or splitting turns a needed element of A into 0. */
+/* Products that once failed. Each has a C of one element. In the first five, the guard certified a wrong C.
+ * In the last two, scaling or splitting turns an element of A into 0, although C needs it. */
 static void check_known(void) {
     static const struct {
         const char *name;
@@ -264,8 +265,9 @@ static void check_known(void) {
 /* Exponents of all float16 numbers below 2^15, including subnormals. Scaled elements stay below 2^15. */
 enum { LEAST = -24, MOST = 14, EXPONENTS = MOST + 1 - LEAST };
 
-/* Each row of A or column of B gets a different pair of exponents, for x[1] and for the elements behind x[1].
- * The largest element is multiplied by 0. A large x[1] makes the tensor cores truncate the other products. */
+/* Gives each row of A or column of B a different pair of exponents: one for x[1], and one for the elements
+ * behind x[1]. If x[1] is large, the tensor cores truncate the other products. The largest element meets a 0
+ * of the other operand, so it only sets the scale. */
 static void make_searched(struct side *side, bool is_a, const float *significands, size_t thin) {
     for (size_t index = 0; index < side->count; index++) {
         float *x = side->x + index * DEPTH;
@@ -374,8 +376,8 @@ static void check_families(void) {
     }
 }
 
-/* On ordinary data the guard must certify almost all elements, because repairing an element takes time. Sums
- * in float64 stand in for the sums of the tensor cores. */
+/* On ordinary data the guard must certify almost all elements, because each repair of an element takes time.
+ * This test uses sums in float64 instead of the sums of the tensor cores. */
 static void check_shares(void) {
     static const char *const ordinary[] = {"symmetric", "unit", "normal"};
     static const size_t depths[] = {64, 1024, 8192};
@@ -401,7 +403,8 @@ static void check_shares(void) {
         }
 }
 
-/* Prints how the GPU aligns subnormal factors. The guard must cover that alignment. */
+/* Prints how the GPU aligns products with subnormal factors. Fails if the guard is not made for that
+ * alignment. */
 static void tell_hardware(void) {
     for (unsigned alignment = 0; alignment < TENSOR_CORE_ALIGNMENTS; alignment++)
         printf("%s: of %zu elements %zu certified ones differ from the model, subnormals %s\n", device->name,

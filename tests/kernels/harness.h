@@ -46,8 +46,8 @@ union number {
     uint64_t whole;
 };
 
-/* A line is a row of A or a column of B. A family of data fills all lines. Number d of a line is
- * x[line·line_step + d·depth_step]. Later the caller rounds the numbers to the type. */
+/* A line is a row of A or a column of B. A family of data fills all lines. Number d of line i is
+ * x[i·line_step + d·depth_step]. Later the caller rounds the numbers to the element type. */
 struct lines {
     bool is_a;
     enum mm_dtype dtype;
@@ -103,9 +103,10 @@ struct expected {
     double sum;       /* R rounded to float64; for integers, R in C's type */
     double low;       /* R − sum for float64, else 0 */
     double magnitude; /* sum of the absolute values of the products */
-    double scale;     /* sum, low and magnitude are multiplied by it; 1 if they do not overflow */
+    double scale;     /* a factor in sum, low and magnitude; below 1 if they would overflow without it */
     uint64_t whole;   /* R modulo 2^64, only for integers */
-    /* An epilogue turns the allowed error e of a sum into growth·e + extra. Without one they are 1 and 0. */
+    /* An epilogue turns the allowed error e of a sum into growth·e + extra. Without an epilogue, growth is 1
+     * and extra is 0. */
     double growth;
     double extra;
 };
@@ -122,8 +123,8 @@ void reference_make(struct reference *reference, const struct operands *operands
 void reference_make_whole(struct reference *reference, const struct operands *operands, unsigned threads);
 void reference_free(struct reference *reference);
 
-/* Describes the allowed error of a floating-point element. Sums may differ from R by e = relative·(|A|·|B|) +
- * absolute. Rounding to a narrower C adds unit·(|R| + e) + step to the allowed error. */
+/* Describes the allowed error of a floating-point element. A sum may differ from R by e = relative·(|A|·|B|)
+ * + absolute. If C is narrower than the sums, rounding may add another unit·(|R| + e) + step. */
 struct arithmetic {
     double sum_unit; /* unit roundoff of the type of the sums */
     double sum_normal;
@@ -158,7 +159,8 @@ struct one_case;
 /* Returns the expected value of element `index` of the reference, with the epilogue of the case. */
 double reference_value(const struct one_case *one, size_t index);
 
-/* `c` is the result of a product. If the case has an epilogue, applies it to the expected elements first. */
+/* Computes the errors of `c`, the result of a product. If the case has an epilogue, first applies the
+ * epilogue to the expected elements. */
 void reference_compare(const struct one_case *one, const struct image *c, enum mm_arithmetic by,
                        struct exactness *exactness);
 
@@ -205,8 +207,8 @@ struct one_case {
 struct one_case operands_case(const struct operands *operands, const struct family *family,
                               const struct reference *reference);
 
-/* A matrix in host memory between two guard regions, with an optional copy on a device. All members are 0 if
- * there is no matrix, as for B of a transposition. */
+/* A matrix in host memory between two guard regions, with an optional copy on a device. For an operand that
+ * the case lacks, such as B of a transposition, all members are 0. */
 struct image {
     unsigned char *host; /* owned; holds a guard, the matrix and another guard */
     size_t bytes;
@@ -216,7 +218,8 @@ struct image {
     void *memory; /* copy on `device`, owned; NULL if there is none */
 };
 
-/* Before a run C is filled with one of these poison patterns, which show elements that the kernel omits. */
+/* Before a run, C is filled with one of these poison patterns. An element that the kernel does not write
+ * keeps the pattern. */
 enum { POISON_COUNT = 2 };
 
 /* Allocate and fill images of all operands. Guards and the gaps between rows hold NaN or -1, so a kernel
@@ -284,8 +287,8 @@ void subject_print(struct subject *subject, const char *text);
 void subject_fail(struct subject *subject, const struct plan *plan, const struct one_case *one,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Returns true if the variant does not support the case. Then counts a refusal, or a failure if `status` is
- * not MM_UNSUPPORTED. */
+/* Returns whether the variant does not support the case. If so, the run must have failed with MM_UNSUPPORTED.
+ * Counts this as a refusal, and any other status as a failure. */
 bool subject_refuses(struct subject *subject, const struct plan *plan, const struct one_case *one,
                      enum mm_status status, const struct mm_error *error);
 
@@ -307,8 +310,9 @@ bool job_reports_all(const struct mm_job *job);
 
 enum { EPILOGUE_COUNT = 16 };
 
-/* Sets the epilogue of a product, and makes its addend and its bias from a family of data. `index` chooses
- * the terms. Returns false if the type has no such epilogue. epilogue_free frees what the case got. */
+/* Gives the product of the case an epilogue. The addend and the bias of the epilogue have elements of the
+ * family. `index` chooses the terms. Returns false if the type has no such epilogue. epilogue_free frees what
+ * the case got. */
 bool epilogue_make(struct one_case *one, unsigned index, const struct family *family, uint64_t seed);
 void epilogue_free(struct one_case *one);
 

@@ -6,8 +6,8 @@
 
 enum { GUARD_BYTES = 4096, PATTERN_BYTES = 4 };
 
-/* C is filled with a NaN that no computation produces, or with an ordinary number. All bits of an operand's
- * guards are set, which means NaN for every floating-point type and -1 for integers. */
+/* The patterns for C are a NaN that no computation produces, and an ordinary number. Guards of operands have
+ * all bits set. Such an element is NaN in every floating-point type, and -1 as an integer. */
 static const unsigned char poisons[POISON_COUNT][PATTERN_BYTES] = {{0xfb, 0x7f, 0xfb, 0x7f},
                                                                    {0x00, 0xe4, 0x40, 0x46}};
 static const unsigned char operand_guard[PATTERN_BYTES] = {0xff, 0xff, 0xff, 0xff};
@@ -98,7 +98,8 @@ void image_poison(const struct image *c, unsigned poison) {
     fill_pattern(c, poisons[poison]);
 }
 
-/* Compares each byte with the byte one pattern length before, because memcmp does this fast. */
+/* Checks the first pattern, then compares each byte with the byte one pattern length before. memcmp does this
+ * fast. */
 static bool has_pattern(const struct image *image, size_t start, size_t end, const unsigned char *pattern,
                         ptrdiff_t *byte) {
     const size_t sure = mm_size_min(end, start + PATTERN_BYTES);
@@ -124,7 +125,8 @@ bool image_surroundings_intact(const struct image *c, unsigned poison, ptrdiff_t
     return intact && has_pattern(c, storage_end, c->bytes, pattern, byte);
 }
 
-/* Returns the matrix with its host or device address. The address is NULL if the matrix has no elements. */
+/* Returns the matrix with the address of its copy on the host or on the device. The address is NULL if the
+ * matrix has no elements. */
 static struct mm_matrix view_of(const struct image *image, bool on_device) {
     struct mm_matrix view = image->view;
     if (view.rows * view.cols == 0)

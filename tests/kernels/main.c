@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On the CPU, named lists leave out shapes with a higher cost, because they take minutes. */
+/* On the CPU, shapes of the named lists are skipped if their cost is higher, because they take minutes. */
 static const double cpu_cost_max = 4e8;
 static const double moved_cost = 100.0;
 
@@ -75,8 +75,9 @@ static bool must_run(const struct plan *plan, const struct subject *subject) {
     return plan->has_jobs && (subject->device->backend->is_host || mm_dtype_bytes(plan->dtype) > 1);
 }
 
-/* Adds up the subjects' results. A subject that ran no case has failed, unless it refused all cases. If the
- * plan has whole jobs, only variants of 1-byte types on a GPU may refuse all cases. */
+/* Adds up the subjects' results. A subject that neither ran nor refused a case has failed. If the plan has
+ * whole jobs, most variants must run at least one case. Only variants of 1-byte types on a GPU may refuse all
+ * cases. */
 static void add_up(const struct plan *plan, const struct subject *subjects, size_t count,
                    struct totals *totals) {
     for (size_t index = 0; index < count; index++) {

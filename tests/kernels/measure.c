@@ -1,5 +1,5 @@
 /* A CUDA device's `measure` must report the time of the device, even if the host enqueues the kernel slowly.
- * The device waits at a gate until the host has enqueued the kernel. If the gate times out, the result
+ * So a gate on the device delays the kernel until the host has enqueued it. If the gate times out, the result
  * includes the delay of the host. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/plan.h"
@@ -50,7 +50,7 @@ static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     return UINT64_MAX;
 }
 
-/* A GPU multiplies 4×4 matrices in a few microseconds. */
+/* The kernel multiplies 4×4 matrices in a few microseconds, so any delay of the host shows in the result. */
 static bool check(struct mm_device *device, void *memory) {
     const uint64_t prompt_ns = measure(device, memory, 0);
     const uint64_t late_ns = measure(device, memory, MS);

@@ -10,12 +10,12 @@
 
 enum { EXIT_SKIPPED = 77 };
 
-/* No slice of a probe may take longer than this, once the kernels are loaded. */
+/* the longest time that a slice of a probe may take after the kernels are loaded */
 #define SLICE_NS_MAX UINT64_C(200000000)
 
 static unsigned failures;
 
-/* Prints a failure unless less < more. `access` is NULL if the law concerns the whole device. */
+/* Prints a failure if `less` is not below `more`. `access` is NULL if the law concerns the whole device. */
 static void expect_less(double less, double more, const char *law, const struct mm_access *access) {
     if (isfinite(less) && isfinite(more) && less < more)
         return;
@@ -53,8 +53,8 @@ static const struct mm_access_time *find(const struct mm_probe *probe, unsigned 
     abort();
 }
 
-/* The stride is a power of two, so it equals the number of threads that use the same bank. With padding, each
- * thread uses a different bank. */
+/* The stride is a power of two, so the number of threads that use the same bank equals the stride. With
+ * padding, each thread uses a different bank. */
 static void check_strides(const struct mm_probe *probe) {
     for (unsigned stride = 2; stride <= 32; stride *= 2)
         expect_less(find(probe, stride / 2, false)->latency_cycles,

@@ -41,11 +41,12 @@ enum { DEVICES_MAX = 8 };
 size_t devices_open(const struct options *options, struct mm_device *devices[DEVICES_MAX]);
 
 /* Returns the selected variants that the device can run, and prints the selected variants that it cannot run.
- * A variant with several tiles makes one subject for each tile. The caller frees the array. */
+ * The result has one subject for each tile of a variant. The caller frees the array. */
 struct subject *subjects_choose(const struct options *options, struct mm_device *device, enum mm_op op,
                                 enum mm_dtype dtype, size_t *count);
 
-/* bench_run prints tables of times. accuracy_run prints tables of one device's accuracy. Both also write to
- * `csv` unless it is NULL, and return the exit status of the program. Inexact results are no failure. */
+/* bench_run prints tables of times. accuracy_run prints tables of one device's accuracy, and inexact results
+ * are no failure. Both functions return the exit status of the program. They also write to `csv` if it is not
+ * NULL. */
 int bench_run(const struct options *options, struct mm_device *const *devices, size_t count, FILE *csv);
 int accuracy_run(const struct options *options, struct mm_device *device, FILE *csv);

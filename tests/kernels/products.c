@@ -24,8 +24,8 @@ static bool is_thinned_out(const struct plan *plan, uint64_t seed, unsigned layo
     return random_mix(seed, 0x7417 + layout) % plan->thin != 0;
 }
 
-/* Chooses the layout and the type of C. About one case in USUAL_OF has a random type of C, or more cases if A
- * and B are not float32. */
+/* Chooses the layout and the type of C. C usually has the usual result type. One float32 case in USUAL_OF,
+ * and half of the cases of other types, get a random type of C. */
 static void set_layout(struct one_case *one, unsigned index, uint64_t seed) {
     enum { USUAL_OF = 8 };
     struct random random = {random_mix(seed, 0xd7e + index)};

@@ -64,7 +64,7 @@ static struct expected make_scaled(const struct operands *operands, size_t row, 
     return expected;
 }
 
-/* Computes the element again with scaled numbers if its sum overflows float64. */
+/* If the sum of the element overflows float64, computes the element again with scaled numbers. */
 static struct expected settle(const struct operands *operands, const struct expected *expected) {
     if (operands->dtype == MM_FLOAT64 && expected->scale == 1.0 && !isfinite(expected->magnitude))
         return make_scaled(operands, expected->row, expected->col, 0x1p-100);
@@ -104,7 +104,7 @@ struct whole {
     atomic_size_t next_row;
 };
 
-/* Computes whole rows of C, because rows of B are contiguous in memory. */
+/* Computes whole rows of C, so it reads rows of B, which are contiguous in memory. */
 static void *make_rows(void *data) {
     struct whole *whole = data;
     const struct operands *operands = whole->operands;
@@ -162,8 +162,9 @@ void reference_free(struct reference *reference) {
     *reference = (struct reference){0};
 }
 
-/* With float8, tensor cores lose more accuracy: four times they truncate 33 addends at 2^-13 of the largest,
- * before they add the sum in float32. With other types they truncate sums instead of rounding them. */
+/* Returns the factor of |A|·|B| in the allowed error of a sum. Tensor cores truncate sums instead of rounding
+ * them. With float8 they lose more: four times they truncate 33 addends at 2^-13 of the largest addend,
+ * before float32 gets the sum. */
 static double relative_of(enum mm_dtype dtype, size_t k, double unit, enum mm_arithmetic by) {
     const double v = 0x1p-11; /* relative error of rounding to tf32 */
     const double relative = (by == MM_ROUNDED ? 2.0 : 4.0) * ((double)k + 8.0) * unit;
@@ -187,14 +188,14 @@ struct arithmetic arithmetic_of(enum mm_dtype dtype, enum mm_dtype c_dtype, size
     if (c_dtype != sum_dtype) {
         arithmetic.unit = c.unit;
         arithmetic.step = 0.5 * c.least;
-        /* Rounds to infinity, because it is half a rounding step above the largest number. */
+        /* This number is half a rounding step above the largest number, so it rounds to infinity. */
         arithmetic.past = c.largest * ((1.0 - 0.5 * c.unit) / (1.0 - c.unit));
     }
     return arithmetic;
 }
 
-/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative products.
- */
+/* Returns whether the sum of the positive products may overflow. With −R as `sum`, checks negative
+ * products. */
 static bool may_overflow(const struct expected *expected, const struct arithmetic *arithmetic, double sum) {
     const double reach = 0.5 * expected->magnitude + 0.5 * sum;
     return reach * (1.0 + arithmetic->relative) > arithmetic->sum_largest * expected->scale;
@@ -224,7 +225,7 @@ bool reference_check(const struct expected *expected, const struct arithmetic *a
     return *fraction <= 1.0;
 }
 
-/* Near underflow and overflow an error in units of roundoff means nothing. */
+/* Returns whether the error can be measured in units of roundoff. Near underflow and overflow it cannot. */
 static bool has_units(const struct expected *expected, const struct arithmetic *arithmetic, size_t k,
                       double value) {
     return expected->scale == 1.0 && expected->magnitude >= (double)k * arithmetic->sum_normal &&
@@ -264,7 +265,7 @@ static long double activate(enum mm_activation activation, long double x) {
     }
 }
 
-/* Adds a term. Each operation rounds once, in the type of the sums. */
+/* Adds factor · element to *x. Each operation rounds once, in the type of the sums. */
 static void add_term(double factor, const struct operand *operand, size_t index, long double *x,
                      double *magnitude) {
     if (operand->numbers == NULL || factor == 0.0)
@@ -284,7 +285,8 @@ static void finish_real(const struct one_case *one, struct expected *expected) {
     long double x = 0.0L;
     double magnitude = 0.0;
     if (alpha != 0.0) {
-        /* A scaled sum is not finite, because data of epilogues do not overflow. */
+        /* Epilogues are tested with data that do not overflow, so only an infinite sum has a scale other
+         * than 1. */
         x = (long double)alpha * expected->sum;
         if (isfinite(expected->sum))
             x += (long double)alpha * expected->low;

@@ -25,8 +25,8 @@ static const struct shape tiny[] = {
     {8, 8, 8}, {16, 16, 16}, {17, 15, 16}, {31, 33, 32}, {32, 32, 32}, {33, 31, 34}, {40, 24, 9},
 };
 
-/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. The last shapes
- * have a k that cuBLAS requires for float8, a multiple of 16. */
+/* Shapes that the rules do not generate: vectors, dot products, k = 0, whole tiles, primes. In the last
+ * shapes, k is a multiple of 16, because cuBLAS requires this for float8. */
 static const struct shape small[] = {
     {1, 1, 0},      {1, 40, 0},     {40, 1, 0},     {17, 33, 0},   {1, 1, 1},      {1, 1, 2},
     {1, 1, 31},     {1, 1, 257},    {1, 1, 1024},   {1, 2, 40},    {1, 37, 1},     {1, 64, 64},
@@ -39,8 +39,8 @@ static const struct shape small[] = {
     {97, 191, 95},  {1, 4, 16},     {1, 8, 64},     {13, 20, 48},  {70, 68, 112},  {3, 260, 208},
 };
 
-/* Shapes for epilogues: vectors, k = 0, odd edges, edges beyond tiles and blocks, and split k. The last shape
- * exceeds cpu_cost_max in main.c. */
+/* Shapes for epilogues: vectors, k = 0, odd sizes, sizes slightly above those of tiles and blocks, and a k
+ * that kernels split. The last shape exceeds cpu_cost_max in main.c. */
 static const struct shape epilogues[] = {
     {1, 1, 1},     {1, 1, 0},      {17, 33, 0},  {1, 97, 13},    {97, 1, 13},       {1, 1, 257},
     {33, 31, 34},  {64, 64, 64},   {5, 6, 2000}, {130, 131, 65}, {1029, 6, 16},     {3, 1031, 5},

@@ -1,5 +1,5 @@
 /* Runs the cases on several threads. Each thread opens its own device, because only one thread may use a
- * device at a time. Several processes would be slower, because a GPU serves them in turn. */
+ * device at a time. Threads are faster than processes, because a GPU serves only one process at a time. */
 #include "tests/kernels/harness.h"
 
 #include <pthread.h>

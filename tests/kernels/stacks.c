@@ -33,8 +33,8 @@ static const struct shape shapes[] = {{1, 1, 1},   {2, 3, 4},   {17, 15, 33}, {3
                                       {33, 5, 70}, {1, 64, 40}, {130, 70, 9}, {5, 7, 0},    {64, 96, 32}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* Returns whether to run the test. Leaves out slow combinations. Other types share most code with float32, so
- * each of them runs only one test in SHARE. */
+/* Returns whether to run the test. Leaves out slow combinations. Types other than float32 share most code
+ * with float32, so each of these types runs only one test in SHARE. */
 static bool is_wanted(bool is_host, enum mm_dtype dtype, size_t stack, const struct shape *shape,
                       size_t number) {
     enum { COST_MAX = 1 << 20, HOST_COST_MAX = 1 << 18, SHARE = 4, HOST_COUNT_MAX = 1000 };
@@ -89,7 +89,8 @@ static bool is_element_right(const struct mm_product *item, enum mm_op op, size_
     return mm_dtype_get(item->c.dtype, item->c.data, row * item->c.ld + col) == sum;
 }
 
-/* Finds the matrix of an operand for product `index`, by another method than mm_product_item. */
+/* Finds which matrix of the operand belongs to product `index`. The method differs from that of
+ * mm_product_item, which this test checks. */
 static size_t matrix_of(const struct mm_shape *shape, const struct mm_shape *c, size_t index) {
     const unsigned rank = c->rank - 2, own = shape->rank - 2;
     size_t matrix = 0, weight = 1;

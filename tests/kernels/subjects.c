@@ -38,8 +38,8 @@ size_t devices_open(const struct options *options, struct mm_device *devices[DEV
     return count;
 }
 
-/* Returns whether the options select the subject. A variant that is wrong on purpose runs only if it is
- * named. */
+/* Returns whether the options select the subject. A variant that is wrong on purpose is selected only by its
+ * name. */
 static bool selected(const struct options *options, const struct subject *subject) {
     for (unsigned index = 0; index < options->variant_count; index++)
         if (strcmp(options->variants[index], subject->variant->name) == 0 ||
@@ -108,7 +108,8 @@ static bool is_plain(const struct subject *subject) {
     return strcmp(subject->variant->name, "naive") == 0 || strncmp(subject->variant->name, "tiled", 5) == 0;
 }
 
-/* On a GPU the shape of a part decides whether k is split. */
+/* On a GPU, whether k is split depends on the shape of a part, so different parts may add in a different
+ * order. */
 bool subject_has_one_order(const struct subject *subject, enum mm_dtype dtype) {
     return !mm_dtype_is_float(dtype) || (subject->device->backend->is_host && is_plain(subject));
 }

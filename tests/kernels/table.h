@@ -1,6 +1,6 @@
-/* Writes a table as CSV or as Markdown, cell by cell. Each cell names its column in both formats. If a name
- * is NULL, that format leaves the column out. The caller writes the first row twice, because the first pass
- * writes the heads of the columns. */
+/* Writes a table as CSV or as Markdown, cell by cell. Each cell names its column in both formats. If the name
+ * for a format is NULL, this format omits the column. The caller writes the first row twice: the first time,
+ * the functions write the names of the columns instead of the cells. */
 #pragma once
 
 #include <math.h>
@@ -25,5 +25,6 @@ static inline double table_known(double number, bool is_known) {
     return is_known ? number : (double)NAN;
 }
 
-/* Ends the row. Returns true if it had the names of columns, so the caller must write the row again. */
+/* Ends the row. If the functions wrote the names of the columns, returns true: the caller must write the row
+ * again. */
 bool table_end(struct table *table);

@@ -11,7 +11,7 @@ __BEGIN_DECLS
 /* The exponent by which the model aligns a product with a subnormal or zero factor. */
 enum tensor_core_alignment {
     TENSOR_CORE_NORMALIZED, /* exponent of the subnormal's highest bit; loses the fewest bits */
-    TENSOR_CORE_AS_STORED,  /* exponent_min, as published; products with a factor of 0 do not count */
+    TENSOR_CORE_AS_STORED,  /* exponent_min, as published; ignores products with a factor of 0 */
     TENSOR_CORE_WITH_ZEROS, /* exponent_min, also for a factor of 0 */
     TENSOR_CORE_ALIGNMENTS
 };

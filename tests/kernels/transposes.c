@@ -33,7 +33,8 @@ static uint64_t special_bits(struct random *random, size_t element_bytes) {
 static const struct pattern patterns[] = {{"any bits", any_bits}, {"NaN, zeros, subnormals", special_bits}};
 enum { PATTERN_COUNT = sizeof patterns / sizeof *patterns };
 
-/* There are 2^5 layouts. A is transposed or not. A and C each have padding or not, and are aligned or not. */
+/* There are 2^5 layouts, one for each combination of five flags: A is transposed, A has padding, C has
+ * padding, A is aligned, C is aligned. */
 static struct layout layout_of(unsigned index, uint64_t seed) {
     /* Odd numbers of extra elements break the alignment of rows. Multiples of 4 keep 16-byte alignment. */
     static const size_t extras[] = {1, 2, 3, 4, 5, 8, 16, 31};
@@ -83,7 +84,7 @@ void transposes_check(struct subject *subjects, size_t count, const struct plan 
         const uint64_t seed = random_mix(plan->seed, 0x7a5e + piece);
         if (!is_wanted(plan, piece))
             continue;
-        /* At least this layout runs, whatever `thin` is. */
+        /* This layout runs whatever `thin` is. */
         const unsigned sure = (unsigned)(random_mix(seed, 0x5afe) % LAYOUT_COUNT);
         struct one_case one = make(&plan->shapes, piece, seed);
         for (unsigned layout = 0; layout < LAYOUT_COUNT; layout++) {

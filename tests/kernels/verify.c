@@ -108,7 +108,7 @@ static void spoil(struct mm_product *product, enum flaw flaw) {
 }
 
 /* Compares the relative errors of two verifications. The errors may differ by the rounding of float64 sums,
- * which is proportional to the size of the rows. That size follows from the bound. */
+ * which is proportional to the size of the rows. The function computes this size from the bound. */
 static bool agree_on_whole(const struct mm_verify_bounds *bounds, const struct mm_verification *got,
                            const struct mm_verification *expected) {
     const double here = mm_verification_relative_error(got);
@@ -125,8 +125,9 @@ static double part_of(const struct mm_verification *verification) {
     return mm_verify_part(verification->residual, verification->bound);
 }
 
-/* Returns whether the two verifications agree. They add float64 in different orders, so rounding differs. A
- * wrong float64 element makes the error about 10¹¹ times the bound, and rounding grows with the error. */
+/* Returns whether the two verifications agree. They add float64 numbers in different orders, so they round
+ * differently. The rounding grows with the error. A wrong float64 element makes the error about 10¹¹ times
+ * the bound. */
 static bool agree(const struct mm_product *product, const struct mm_verification *got,
                   const struct mm_verification *expected) {
     const struct mm_verify_bounds bounds =
@@ -146,7 +147,7 @@ static bool agree(const struct mm_product *product, const struct mm_verification
 }
 
 /* Returns whether the check must find the flaw. The check can miss a flaw if the bound is wide, as for float8
- * on tensor cores or a narrow C. A short integer sum may be 0 anyway, so setting it to 0 is no flaw. */
+ * on tensor cores or a narrow C. A short sum of integers may really be 0, so setting it to 0 is no flaw. */
 static bool must_fail(const struct mm_product *product, enum flaw flaw) {
     const bool is_wide = mm_dtype_bytes(product->c.dtype) >= 4;
     const bool is_exact = mm_dtype_bytes(dtype) >= 4 || backend->is_host;
@@ -222,7 +223,8 @@ static bool exists(const size_t *shape, enum flaw flaw) {
     return flaw == NONE || (shape[1] > 0 && (!is_special || mm_dtype_is_float(dtype)));
 }
 
-/* On the host the check is compared with itself, so few cases suffice. */
+/* Returns N for a type: one in N cases runs. On the host the check is compared with itself, so few cases
+ * suffice. */
 static unsigned thin_of(unsigned thin) {
     return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
 }

@@ -1,4 +1,4 @@
-/* Tests which benchmark requests are accepted. Tests of tests/http check the replies. */
+/* Tests which benchmark requests are accepted. The tests in tests/http check the replies. */
 #include "api/call.h"
 #include "api/lab/benchmark.h"
 #include "tests/unit/unit.h"
@@ -68,7 +68,8 @@ static void operands(void **state) {
                 call.request.sources[MM_OPERAND_B].kind == MM_SOURCE_HOST);
 }
 
-/* Operands that the request does not name have different seeds. Without a beta other than 0 there is no C. */
+/* Operands that the request does not name have different seeds. If beta is 0 or missing, there is no
+ * addend. */
 static void epilogues(void **state) {
     const struct mm_benchmark_request *request = &call.request;
     assert_int_equal(decode("{`epilogue`: {`alpha`: -2, `beta`: 0.5, `bias`: true, `activation`: `silu`}, "

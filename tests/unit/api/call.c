@@ -197,10 +197,10 @@ static void test_large_numbers(void **state) {
     assert_int_equal(set_text("timeout_ms", "705032704"), MM_BAD_REQUEST);
 }
 
-/* A factor is read in each type of sums that can represent it. */
+/* A factor is converted to every type of sums that can represent it. */
 static void test_factors(void **state) {
     static const struct {
-        const char *text, *sums; /* the types of sums that have the factor */
+        const char *text, *sums; /* the types of sums that can represent the factor */
     } factors[] = {
         {"1", "float32|float64|int32|int64"},
         {"-2147483648", "float32|float64|int32|int64"},

@@ -1,4 +1,5 @@
-/* Tests the CSV reader: writes back what was read and compares, and checks the errors. */
+/* Tests the CSV reader. Reads files, writes the matrices as CSV again and compares the texts. Also checks the
+ * errors. */
 #include "api/csv/csv.h"
 
 #include "api/call.h"
@@ -156,7 +157,7 @@ static void test_refused(void **state) {
     }
 }
 
-/* A line that begins with one of these words has numbers, so it is no header. */
+/* The first line of each text counts as numbers, so the error must not mention a header. */
 static void test_no_header(void **state) {
     static const char *const texts[] = {".5\n1",        "-nan\n1",   "+1\n2",  ",5\n1,2",
                                         " , -nan\n1,2", "(1+2j)\n1", "nan\n1", "true\n1"};

@@ -21,7 +21,7 @@ static enum mm_status attributes(struct mm_device *device, const struct mm_plan 
     if (plan->variant->tile == 0 || tile == 96)
         return mm_fail(error, MM_UNSUPPORTED, "unknown to the test");
     *out = (struct mm_attributes){256, 40, 8192, 0, 0, 6};
-    if (tile == 4) /* differs from the 9 blocks that the table of chips would give */
+    if (tile == 4) /* the table of chips would give 9 blocks instead */
         *out = (struct mm_attributes){33, 40, 8192, 8192, 0, 5};
     return MM_OK;
 }

@@ -64,8 +64,8 @@ static void test_hard(void **state) {
         9.8e-45f,        /* subnormal: seven times the smallest number */
         1.1754942e-38f,  /* the largest subnormal */
         9.9999998e17f,   /* rounds up to a text with one more digit */
-        0x1.9d37b2p+34f, /* seven digits give a midpoint that reads back as another float */
-        0x1.000008p+25f, /* seven digits give a midpoint that reads back as this float */
+        0x1.9d37b2p+34f, /* 7 digits give a midpoint of two floats; it reads back as the other */
+        0x1.000008p+25f, /* 7 digits give a midpoint of two floats; it reads back as this one */
     };
     static const double doubles[] = {0.1 + 0.2, 123456789012345.0, 9007199254740991.0, 1e23, 5e-324,
                                      DBL_MIN,   -DBL_MAX};

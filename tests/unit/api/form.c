@@ -17,7 +17,7 @@ static const struct mm_codec *codec(void) {
     return codec;
 }
 
-/* Forms below include a .npy file by its letter. */
+/* The .npy files that the forms below contain. A form names a file by its letter. */
 static const struct {
     char letter;
     size_t bytes; /* bytes of its elements */
@@ -273,7 +273,8 @@ static void test_decoded(void **state) {
     }
 }
 
-/* Operands in .npy files point into the body. If both operands are in CSV, the body is not needed. */
+/* An operand in a .npy file points into the body, so the request keeps the body. If both operands are in CSV,
+ * the request does not keep the body. */
 static void test_csv(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         const struct text *text = text_of(alone ? CSV("a", "1,-2,3\n4,5,6") CSV("b", "7\n8\n0.5") END
@@ -324,7 +325,7 @@ static void test_fortran(void **state) {
     }
 }
 
-/* Operands must be aligned wherever the files begin in memory. */
+/* Operands must be aligned, even if the files begin at unaligned addresses. */
 static void test_views(void **state) {
     static const struct {
         enum mm_op op;

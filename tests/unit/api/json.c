@@ -358,7 +358,7 @@ static void test_limits_before_memory(void **state) {
     assert_string_equal(error.field, "a");
 }
 
-/* The position of the error counts LF as the end of a line, and characters instead of bytes. */
+/* In the position of the error, only LF ends a line, and a column is a character, not a byte. */
 static void test_zero_byte(void **state) {
     static const char body[] = "{\"a\":\r\n \"\xe2\x82\xac\"\0, \"b\": [[1]]}";
     assert_int_equal(decode_bytes(MM_MATMUL, body, sizeof body - 1, &limits), MM_BAD_REQUEST);

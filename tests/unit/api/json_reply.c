@@ -109,7 +109,7 @@ static void test_reply(void **state) {
     }
 }
 
-/* The reply with the longest elements, dimensions and device name must fit into the memory reserved. */
+/* The reply with the longest elements, dimensions and device name must fit into the reserved memory. */
 static void test_widest_reply(void **state) {
     for (size_t edge = 0; edge <= 10; edge += 10) {
         float elements[100];

@@ -49,7 +49,8 @@ static char *make_row(size_t count, const char *number, const char *tail) {
     return text;
 }
 
-/* The commas of a whole body tell the number of elements, so exactly enough memory is allocated. */
+/* If the whole body is there, counting its commas gives the number of elements. So exactly enough memory is
+ * allocated. */
 static void test_memory_of_a_whole_body(void **state) {
     enum { COUNT = 500, BYTES = COUNT * sizeof(float) };
     char number[300];
@@ -178,7 +179,8 @@ static void test_type_is_noticed(void **state) {
     close_budget();
 }
 
-/* The scan frees its memory on an error. It keeps the limits for any number of commas. */
+/* The scan frees its memory after an error. Even if strings have many commas, the scan reserves no more than
+ * the limits allow. */
 static void test_memory_is_freed(void **state) {
     static const struct {
         struct mm_limits limits;
@@ -214,7 +216,7 @@ static void test_memory_is_freed(void **state) {
 
 static const struct mm_limits vast = {1 << 30, SIZE_MAX, 1 << 30};
 
-/* Each growth is caused by a chunk with one element. The next chunk fills the new memory. */
+/* The memory grows each time that a chunk has one element. The next chunk fills the new memory. */
 static void test_growing_elements_are_rarely_moved(void **state) {
     enum { BYTES = 8 << 20, SPARSE = 8192, MOVES_MAX = 60 };
     open_budget(64 << 20);

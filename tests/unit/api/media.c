@@ -1,4 +1,4 @@
-/* Tests how a value of Accept weighs application/json. */
+/* Tests the weight q that the value of an Accept header gives to application/json, in thousandths. */
 #include "api/media.h"
 #include "tests/unit/unit.h"
 

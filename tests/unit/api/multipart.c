@@ -54,7 +54,7 @@ static const struct {
     {TYPE, "--B\r\nContent-Type: text/plain\r\n" DISPOSITION("a") "X-Other: y\r\n\r\n1\r\n--B--", "a=1;"},
     {TYPE, "--B--", ""},
     {TYPE, "--B--\r\n", ""},
-    /* A delimiter has its own line. The CRLF before a delimiter is part of the delimiter. */
+    /* A delimiter is a line of its own, and includes the CRLF before this line. */
     {TYPE, PART("a", "x--B--") "--B--", "a=x--B--;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "\r\n--B--", "a=;"},
     {TYPE, "--B\r\n" DISPOSITION("a") "--B--"},

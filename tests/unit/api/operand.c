@@ -83,7 +83,7 @@ static bool read_shape(const char *text, struct mm_shape *shape) {
     return shape->rank > 0;
 }
 
-/* A generated c has the result's shape unless c_shape says its own, and a generated bias has n elements. */
+/* If c_shape is missing, a generated c has the result's shape. A generated bias has n elements. */
 static void shapes_of_optional_operands(void **state) {
     static const struct {
         const char *c_shape, *a, *b, *c, *bias;
@@ -92,7 +92,7 @@ static void shapes_of_optional_operands(void **state) {
         {NULL, "5,1,2,3", "7,3,4", "5×7×2×4", "4"},
         {"1,2,4", "5,2,3", "3,4", "1×2×4", "4"},
         {NULL, "3", "3,4", "4", "4"},
-        {NULL, "2,3", "3", "2", "2"}, /* no bias suits */
+        {NULL, "2,3", "3", "2", "2"}, /* no bias fits */
         {NULL, "3", "3", "", "1"},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {

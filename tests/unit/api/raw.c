@@ -37,7 +37,7 @@ static const struct plan plans[] = {
     {"m=1&k=1&n=1", 9, MM_BAD_REQUEST},
     {"m=1&k=1&n=1", 0, MM_BAD_REQUEST},
     {"m=0&k=0&n=0", 4, MM_BAD_REQUEST},
-    /* The leading dimension counts for each stored row, including the last. */
+    /* Each stored row, even the last, has as many elements as the leading dimension says. */
     {"m=2&k=3&n=4&lda=0", 72, MM_BAD_REQUEST, "lda"},
     {"m=2&k=2&n=1&lda=1", 16, MM_BAD_REQUEST, "lda"},
     {"m=3&k=2&n=1&lda=2&transpose_a=1", 24, MM_BAD_REQUEST, "lda"},
@@ -81,7 +81,7 @@ static const struct plan plans[] = {
     {"a_shape=0,2147483647,1&b_shape=1,0", 0},
     {"a_shape=1024,1,1&b_shape=513,1,1,1", 1537 * 4, MM_TOO_LARGE, "c"},
     {"a_shape=18446744073709551616&b_shape=1&dtype=int8", 0, MM_TOO_LARGE, "a"},
-    /* C and the bias follow, in the result's type. */
+    /* In the body, C and the bias follow A and B. Their elements have the result's type. */
     {"m=2&k=3&n=4&c=body&bias=body", 72 + 32 + 16},
     {"m=2&k=3&n=4&c=body&bias=body", 72 + 16, MM_BAD_REQUEST},
     {"m=1&k=3&n=1&dtype=int8&c=body&bias=body", 6 + 4 + 4},

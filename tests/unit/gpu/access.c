@@ -33,7 +33,7 @@ static void test_offsets(void **state) {
     }
 }
 
-/* Permuted lanes read the first 32 words, each once, in another order than `linear`. */
+/* The permuted lanes read each of the first 32 words once. The order differs from that of `linear`. */
 static void test_permuted(void **state) {
     const struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_PERMUTED, 0, 4, false, {0}};
     uint32_t offsets[MM_WARP_LANES];
@@ -107,7 +107,7 @@ static void test_scattered(void **state) {
     }
 }
 
-/* Lanes 0 to 3 are active, or lanes 15 and 16. */
+/* If `first` is 0, lanes 0 to 3 are active. If `first` is 15, lanes 15 and 16 are active. */
 static void test_chosen_offsets(void **state) {
     static const struct {
         uint32_t words[4];
@@ -144,7 +144,7 @@ static void test_chosen_offsets(void **state) {
     }
 }
 
-/* The largest offset must lie within the memory, also with padding. */
+/* The largest offset must lie within the memory, even with padding. */
 static void test_last_offset(void **state) {
     struct mm_access access = {MM_MEMORY_SHARED, MM_PATTERN_OFFSETS, 0, 8, true, {MM_OFFSET_MAX}};
     uint32_t offsets[MM_WARP_LANES];

@@ -25,8 +25,8 @@ static void expect_times(const struct mm_benchmark_row *row, double min, double 
 static void warm_up_runs_do_not_count(void **state) {
     struct mm_benchmark_request request = lab_product(16, 8, 4, 4, "naive blas");
     const struct mm_benchmark_row *rows = lab_run(&request);
-    /* After ten warm-up runs, the rows have runs 10, 12, 14, 16 and 11, 13, 15, 17. Fake times end with the
-     * number of the run. */
+    /* Runs 0 to 9 are warm-up runs. Runs 10, 12, 14 and 16 belong to the first row, and runs 11, 13, 15 and
+     * 17 to the second. The last digits of a fake time are the number of the run. */
     assert_int_equal(rows[0].repeats, 4);
     expect_times(&rows[0], 1010.0, 1013.0, 1016.0);
     expect_times(&rows[1], 111.0, 114.0, 117.0);
@@ -61,7 +61,7 @@ static void device_failure_fails_all_rows(void **state) {
 
 static void slow_rows_are_repeated_less(void **state) {
     const struct mm_benchmark_request request = lab_product(4, 4, 4, 3, "slow naive");
-    lab.slow_ns = UINT64_C(1500000000); /* so slow that the first run counts and is no warm-up */
+    lab.slow_ns = UINT64_C(1500000000); /* so slow that the first run is counted and not used as a warm-up */
     const struct mm_benchmark_row *rows = lab_run(&request);
     assert_true(rows[0].repeats == 3 && rows[1].repeats == 3);
     assert_int_equal(lab.runs, 3 + 5 + 3);
@@ -79,7 +79,8 @@ static uint64_t loads_of(size_t row) {
     return mm_benchmark_traffic(benchmark, row).figures[MM_GLOBAL_LOADS];
 }
 
-/* Expected loads are m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles T of 1, 8, 4, 8 and, because `auto` runs tiled_8, 8. */
+/* The expected number of loads is m·k·⌈n/T⌉ + k·n·⌈m/T⌉ for tiles of T×T. T is 1, 8, 4 and 8. In the last row
+ * T is 8, because `auto` runs tiled_8. */
 static void loads_are_predicted(void **state) {
     static const struct {
         size_t m, k, n;
@@ -152,8 +153,9 @@ static void backends_run_one_after_another(void **state) {
     assert_true(rows[2].max_error < 0.5);
     const size_t beside = judging + times;
     expect_host_bytes(&request, beside + 2 * set, 2 * set + beside);
-    expect_host_bytes(&request, beside + 2 * set - 1, set + beside); /* too little for a second set */
-    expect_host_bytes(&request, beside - 1, set + beside);           /* one set is always allowed */
+    expect_host_bytes(&request, beside + 2 * set - 1,
+                      set + beside);                       /* one byte too little for a second set */
+    expect_host_bytes(&request, beside - 1, set + beside); /* one set is always allowed */
     request.subjects[0].backend = request.subjects[1].backend = &lab_backend;
     expect_host_bytes(&request, LAB_MEMORY_MAX, judging + times);
     /* For operands that are not random, the check needs copies of A and B, vectors, sums and C. */

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Upper estimate of the error of a float32 sum of k random terms. The error grows like √k, because each
- * addition rounds by u/√3 of the sum on average. */
+/* Upper estimate of the error of a float32 sum of k random terms. Each addition has a random rounding error,
+ * so the error grows like √k. */
 static double error_of_float32(size_t k) {
     return 0x1p-24 * sqrt((double)k / 6.0);
 }
@@ -43,8 +43,8 @@ static void wrong_results_are_found(void **state) {
     }
 }
 
-/* Elements that no kernel wrote are found in every type. If only the last step of k is missing, the error may
- * be within the bound of tensor cores. */
+/* Elements that no kernel wrote are found in every type. If a kernel ignores only the last element of each
+ * sum, the error may be within the bound of tensor cores. */
 static void wrong_results_of_every_type_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++) {
@@ -227,7 +227,8 @@ static struct mm_benchmark_request product_with_epilogue(enum mm_dtype dtype, en
     return request;
 }
 
-/* In a product of integers only relu is an activation. A missing bias may be within the bounds of float8. */
+/* Skips activations that integers lack. If a kernel ignores the bias, the error may be within the wide bounds
+ * of float8. */
 static void wrong_results_of_epilogues_are_found(void **state) {
     for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
         for (enum mm_dtype c_dtype = 0; c_dtype < MM_DTYPE_COUNT; c_dtype++)
@@ -246,7 +247,8 @@ static void wrong_results_of_epilogues_are_found(void **state) {
             }
 }
 
-/* Each operand of the epilogue may be absent. An activation of a sum that is not finite is not checked. */
+/* Removes each operand of the epilogue, then sets an element of it to infinity. With an activation, sums that
+ * are not finite are not checked. */
 static void epilogues_may_lack_operands(void **state) {
     static float elements[9 * 37];
     for (enum mm_activation activation = 0; activation < MM_ACTIVATION_COUNT; activation++)
@@ -263,7 +265,8 @@ static void epilogues_may_lack_operands(void **state) {
         }
 }
 
-/* A and B need many steps. Rows of C are longer than a part, or C has many parts. */
+/* A and B are so large that the check needs many steps. Either C has rows longer than a part, or C has many
+ * parts. */
 static void given_operands_are_checked_in_steps(void **state) {
     enum { FEW = 2, K = 5, MANY = 100000 };
     static float elements[MANY * K];
@@ -298,7 +301,7 @@ static void rows_that_are_not_finite_are_not_checked(void **state) {
     assert_true(isinf(rows[1].max_error));
 }
 
-/* In some elements all bits are set. */
+/* Also tests operands in which all bits are set. */
 static void misplaced_elements_of_given_operands_are_found(void **state) {
     enum { M = 30, N = 20 };
     static uint64_t elements[M * N];
@@ -316,7 +319,8 @@ static void misplaced_elements_of_given_operands_are_found(void **state) {
         }
 }
 
-/* If the operand cannot be read, only that backend's rows fail. The next backend reads the operand again. */
+/* If a backend cannot read the operand, only the rows of this backend fail. The next backend reads the
+ * operand again. */
 static void unreadable_operands_are_read_again(void **state) {
     float elements[16 * 16];
     struct mm_benchmark_request request = lab_product(16, 16, 16, 1, "naive naive");

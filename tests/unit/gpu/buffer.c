@@ -79,7 +79,8 @@ static void freed_blocks_are_reused(void **state) {
 
     trim();
     large = pass(95 * KIB);
-    assert_ptr_not_equal(pass(65 * KIB), large); /* of another class, and over a quarter too large */
+    assert_ptr_not_equal(pass(65 * KIB),
+                         large); /* the kept block has another size class, and is over a quarter too large */
     assert_ptr_equal(lend(81 * KIB, &first), large);
     lend(81 * KIB, &second);
     give(&first);
@@ -91,7 +92,7 @@ static void freed_blocks_are_reused(void **state) {
     give(&second);
 }
 
-/* The pool always returns a block. Together, the freed blocks that it keeps never exceed its limit. */
+/* The pool keeps freed blocks up to its limit. To allocate a new block, the pool frees kept blocks. */
 static void kept_blocks_are_freed_for_new_ones(void **state) {
     struct mm_buffer first, second;
     buffers = mm_buffers_open(3 * LARGE);
@@ -288,7 +289,8 @@ static void growing_buffer_reuses_mapped_memory(void **state) {
     give(&buffer);
 }
 
-/* Pages of a buffer are locked when all are mapped, and locked again after the buffer has grown. */
+/* The pages of a buffer are locked when all of its pages are mapped. After the buffer has grown, its pages
+ * are locked again. */
 static void grown_buffer_is_locked_again(void **state) {
     struct mm_buffer buffer = {0};
     buffers = mm_buffers_open(16 * MIB);

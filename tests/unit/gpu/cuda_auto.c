@@ -65,8 +65,8 @@ static void float32_follows_the_crossovers(void **state) {
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
         {352, 8, 353, "tiled_16"},
-        /* C's shorter side and k choose the entry of the table. C's longer side must be at least this entry.
-         */
+        /* The shorter side of C and k select an entry of the table. fp32_tensor is chosen if the longer
+         * side of C is at least this entry. */
         {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
         {64, 641, 4097, "fp32_tensor"},
@@ -111,7 +111,7 @@ static void float32_follows_the_crossovers(void **state) {
     }
 }
 
-/* Kernels that only compute float32 or that round operands are not chosen for other types. */
+/* For types other than float32, `auto` chooses no kernel that computes only float32 or rounds operands. */
 static void variants_for_other_types(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;

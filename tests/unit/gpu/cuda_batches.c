@@ -218,23 +218,23 @@ static void epilogues_share_a_launch(void **state) {
     assert_int_equal(fake_cuda.batches, 1);
 }
 
-/* What an addend is like that a batch cannot read. */
+/* Addends and biases that a batch cannot read. */
 static void terms_that_a_batch_cannot_read(void **state) {
     struct mm_job *job = add_terms(0, 3);
     job->product.addend.ld++;
     plan_job(&tests[0]);
-    assert_int_equal(job->work.batch_key, 0); /* it is not dense */
+    assert_int_equal(job->work.batch_key, 0); /* the addend is not dense */
     job = add_terms(0, 3);
     job->product.bias.data = (char *)bias + 1;
     plan_job(&tests[0]);
-    assert_int_equal(job->work.batch_key, 0); /* it begins within an element */
+    assert_int_equal(job->work.batch_key, 0); /* the bias begins within an element */
     job = add_terms(0, 1);
     job->sources[MM_OPERAND_ADDEND] = (struct mm_source){MM_SOURCE_UNIFORM, 1, 0, NULL};
     plan_job(&tests[0]);
     assert_int_not_equal(job->work.batch_key, 0);
     job->product.c.dtype = job->product.addend.dtype = MM_FLOAT16;
     plan_job(&tests[0]);
-    assert_int_equal(job->work.batch_key, 0); /* batches generate numbers of A's type */
+    assert_int_equal(job->work.batch_key, 0); /* a batch can generate an addend only in A's type */
 }
 
 static enum mm_status plan_bytes(const struct mm_product *product, struct mm_plan *plan,
@@ -278,7 +278,8 @@ static enum mm_status plan_splits(const struct mm_product *product, struct mm_pl
     return plan_ours(product, plan, error);
 }
 
-/* There is memory for only one of two jobs. The first begins, and the second must not seem to have begun. */
+/* There is memory for only one of two jobs. The first job begins. The second job must look like a job that
+ * has not begun. */
 static void without_memory_for_a_batch_the_first_job_begins(void **state) {
     static const struct mm_variant split = {
         .name = "split", .tile = FAKE_BLOCK, .plan[MM_FLOAT32] = plan_splits};
@@ -295,7 +296,8 @@ static void without_memory_for_a_batch_the_first_job_begins(void **state) {
 
 enum { SMALL_DEPTH = 3, LARGE_DEPTH = 100 };
 
-/* The job with the large k needs one byte too many. Jobs that failed together begin again one by one. */
+/* The job with the large k needs one byte more than there is, so the batch fails. Then its jobs begin again
+ * one by one. */
 static void job_that_does_not_fit_fails_alone(void **state) {
     static const size_t depths[][3] = {{LARGE_DEPTH, SMALL_DEPTH, SMALL_DEPTH},
                                        {SMALL_DEPTH, LARGE_DEPTH, SMALL_DEPTH},

@@ -223,7 +223,7 @@ static size_t run(const struct mm_product *product) {
         mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], product, false, &plan, &error),
         MM_OK);
     assert_in_range(plan.workspace_bytes, 0, WORKSPACE_BYTES);
-    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* 0 means that C is not divided into bands of rows */
     memset(workspace + plan.workspace_bytes, GUARD, GUARD_BYTES);
     memcpy(operands, storage, sizeof operands);
     memcpy(expected, storage[2], sizeof expected);
@@ -274,7 +274,7 @@ static void suitable_operands_are_not_copied(void **state) {
     static const struct {
         enum mm_dtype dtype, c_dtype;
         size_t k, n;
-        unsigned turned; /* transposed copies, for each combination of transposes */
+        unsigned turned; /* transposed copies of each operand that is stored the wrong way */
         unsigned finished;
     } cases[] = {
         {MM_FLOAT32, MM_FLOAT32, 5, 3, 0, 0},         {MM_FLOAT32, MM_FLOAT16, 5, 3, 0, 1},
@@ -283,7 +283,7 @@ static void suitable_operands_are_not_copied(void **state) {
         {MM_FLOAT8_E4M3FN, MM_FLOAT32, 16, 4, 1, 0},  {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 8, 1, 0},
         {MM_FLOAT8_E4M3FN, MM_FLOAT16, 16, 12, 1, 1}, /* rows of C are not aligned to 16 bytes */
     };
-    /* For each combination of transposes, how many operands are stored the wrong way for the library. */
+    /* How many operands are stored the wrong way for the library, by the combination of transposes. */
     static const unsigned wrong_ways[] = {1, 2, 0, 1};
     for (size_t index = 0; index < COUNT(cases); index++) {
         for (unsigned transposes = 0; transposes < 4; transposes++) {
@@ -317,7 +317,8 @@ static void without_depth_a_kernel_stores_c(void **state) {
     assert_int_equal(plan.workspace_bytes, 0);
 }
 
-/* A pass applies the epilogue. If C is narrower than the sums, they are in the workspace. */
+/* After the library, another kernel applies the epilogue. If C is narrower than the sums, the library stores
+ * the sums in the workspace. */
 static void an_epilogue_is_a_pass(void **state) {
     static unsigned char terms[2][STORAGE_BYTES];
     static const struct {

@@ -15,7 +15,8 @@ static void open_cards(void) {
     }
 }
 
-/* A persistent error marks each device on which it occurs again. `lost` and `failed` have a bit for each. */
+/* After a persistent error, all open devices are tried. Each device that fails again is marked as failed.
+ * `lost` and `failed` have a bit for each device. */
 static void persistent_error_fails_each_device_that_repeats_it(void **state) {
     static const struct {
         cudaError_t code;

@@ -25,7 +25,7 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
-    unsigned notes; /* one bit for each operand whose halves were kept */
+    unsigned notes; /* has a bit for each operand whose halves were kept */
     unsigned split_blocks;
 } seen;
 
@@ -82,8 +82,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
     seen.count++;
     if (layout->kernel == mm_fp32_scan_kernel)
         seen.split_blocks = grid.x;
-    /* A kernel may start before the previous kernel ends. The first kernel does not, because it follows a
-     * memset. The repair kernel does not after a large product. */
+    /* A kernel may start before the previous kernel ends. The first kernel must not, because it follows a
+     * memset. After a large product, the repair kernel must not start early either. */
     const bool is_large = seen.plan.product.m >= 2048;
     assert_int_equal(layout->follows,
                      seen.count > 1 && !(is_large && layout->kernel == mm_fp32_repair_kernel));
@@ -139,7 +139,7 @@ static size_t launch(const struct mm_product *product, bool is_frugal) {
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_fp32_tensor(product, &plan, &error), MM_OK);
     assert_int_equal(seen.count + seen.simts, 0);
-    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* 0 means that C is not divided into bands of rows */
     if (plan.prepare != NULL) {
         assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
         assert_int_equal(seen.loads, 5); /* the four kernels of fp32_tensor and the one of simt */

@@ -70,7 +70,7 @@ static void release_value(void) {
     }
 }
 
-/* A job fails if less memory is free than it needs. A failed job leaves nothing allocated. */
+/* If a job needs more memory than is free, it fails and leaves nothing allocated. */
 static void failed_job_names_its_bytes_and_frees_all(void **state) {
     static const struct {
         const struct mm_variant *variant;
@@ -183,7 +183,8 @@ static void failed_launch_names_the_bytes_of_its_job(void **state) {
     end(0, job);
 }
 
-/* A stored B without a copy elsewhere cannot be freed, so it does not count as needed memory. */
+/* The device has the only copy of a stored B, so this copy cannot be freed. It is already allocated, so its
+ * bytes do not count as needed. */
 static void a_stored_operand_of_this_device_is_not_needed(void **state) {
     make(1, &ours, STORES_C);
     begin(1, other, MM_OK);

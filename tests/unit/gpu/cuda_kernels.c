@@ -170,7 +170,8 @@ static struct mm_plan plan_simt(size_t m, size_t k, size_t n) {
     return plan_of(&mm_cuda_variants[MM_CUDA_ROW_simt], &product);
 }
 
-/* Batch kernels divide k like single kernels. Large tiles, vectors and many parts have no batch kernel. */
+/* Batch kernels divide k like single kernels. There is no batch kernel for large tiles, for vectors, or for
+ * many parts of k. */
 static void simt_reports_its_parts_of_k(void **state) {
     const struct mm_plan deep = plan_simt(256, 256, 256);
     assert_non_null(deep.layout.batch_kernel);

@@ -207,8 +207,8 @@ static void expect_all_work(const struct mm_schedule *schedule, size_t count) {
     }
 }
 
-/* The shares of the clusters follow each other without gaps. If each tile has equally many clusters, no share
- * continues into a second tile. */
+/* The shares of the clusters follow each other without gaps. If the number of clusters is a multiple of the
+ * number of tiles, each share stays within one tile. */
 static void expect_shares(const struct mm_schedule *schedule) {
     const unsigned tiles = mm_shared_tiles(schedule);
     unsigned begin = 0, at_edges = 0, continuing = 0;
@@ -231,7 +231,8 @@ static void expect_shares(const struct mm_schedule *schedule) {
 
 static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
-/* Plans and enqueues a product, or only the last launch of a stack. All data must fit into the workspace. */
+/* Plans and enqueues a product. A stack without its own kernel needs a launch for each product, so only the
+ * last product is launched. All data must fit into the workspace. */
 static void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
@@ -239,7 +240,7 @@ static void launch(const struct mm_product *product) {
     memset(&seen, 0, sizeof seen);
     seen.sums = mm_dtype_sum(product->a.dtype);
     assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
-    assert_int_equal(plan.layout.block_rows, 0); /* so the product is not divided into bands */
+    assert_int_equal(plan.layout.block_rows, 0); /* 0 means that C is not divided into bands of rows */
     assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
     const struct mm_product last = mm_product_item(product, mm_product_count(product) - 1);
     const bool is_one = product->stack == NULL || plan.launch_stack != NULL;
@@ -253,7 +254,7 @@ static void launch(const struct mm_product *product) {
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
-    if (seen.reduced > 0) { /* memory for the sums of each sharing cluster and each shared tile */
+    if (seen.reduced > 0) { /* memory for the sums of clusters that share tiles, and of shared tiles */
         end = (size_t)((char *)seen.plan.sums - scratch);
         end += (size_t)(seen.plan.schedule.sharers + mm_shared_tiles(&seen.plan.schedule)) *
                seen.plan.cluster * seen.plan.rows * seen.plan.cols * mm_dtype_bytes(seen.sums);
@@ -278,8 +279,9 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
                                        MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
 
-/* Checks how many lines of the operand a box has. A K-major operand is loaded in one box, and other operands
- * in squares of 128 bytes. An unaligned operand has no tensor map, because threads copy it. */
+/* Checks the number of lines (rows of A or columns of B) in a box of the tensor map. A K-major operand is
+ * loaded in one box, and other operands in squares of 128 bytes. An unaligned operand has no tensor map,
+ * because threads copy it. */
 static void expect_lines(const CUtensorMap *map, const struct mm_matrix *unaligned, unsigned lines,
                          size_t all, unsigned whole, unsigned square) {
     const size_t least = all < whole ? all : whole;
@@ -334,7 +336,7 @@ static void each_part_of_k_has_steps(void **state) {
     }
 }
 
-/* Two blocks of 64×64 run on one multiprocessor at a time. */
+/* A multiprocessor runs two blocks of 64×64 at the same time. */
 static void blocks_share_multiprocessors(void **state) {
     const struct mm_product product = product_of(MM_FLOAT64, 1024, 1024, 1024, 0);
     launch(&product);
@@ -445,7 +447,7 @@ static void other_kernels_compute_without_k_or_memory(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 2);
-    /* A product without copies also works if there is no memory for partial sums. */
+    /* A product without padded copies must work even if there is no memory for partial sums. */
     const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&aligned, &plan, &error), MM_OK);
@@ -485,7 +487,8 @@ static void too_many_tiles_are_refused(void **state) {
     }
 }
 
-/* The kernels of wgmma load the addend by TMA and the bias in pairs, and have no activation but relu. */
+/* Another kernel applies the epilogue if the wgmma kernels cannot. The wgmma kernels load the addend by TMA
+ * and the bias in pairs. They have no activation except relu. */
 static void epilogues_that_kernels_lack_are_a_pass(void **state) {
     static const struct {
         enum mm_dtype dtype;

@@ -21,7 +21,7 @@ static const struct {
               {MM_FLOAT8_E4M3FN, 4, 3, false},
               {MM_FLOAT8_E5M2, 5, 2, true}};
 
-/* Returns 2^(exponent − bias) · 1.mantissa. A subnormal has 0.mantissa and an exponent larger by one. */
+/* Returns 2^(exponent − bias) · 1.mantissa. A subnormal is 2^(1 − bias) · 0.mantissa. */
 static double value_by_fields(size_t which, unsigned bits) {
     const int exponent_bits = narrow[which].exponent_bits, mantissa_bits = narrow[which].mantissa_bits;
     const int highest = (1 << exponent_bits) - 1, bias = highest / 2;

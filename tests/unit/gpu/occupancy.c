@@ -11,7 +11,7 @@ static void test_known_answers(void **state) {
         unsigned blocks, by[MM_LIMITER_COUNT];
     } cases[] = {
         {90, {256, 32, 0}, 8, {8, 8, 228, 32}},
-        {90, {256, 33, 0}, 6, {8, 6, 228, 32}}, /* warps get units of 256, so 33 count as 40 */
+        {90, {256, 33, 0}, 6, {8, 6, 228, 32}}, /* a warp gets registers in units of 256, so 33 count as 40 */
         {90, {256, 40, 0}, 6, {8, 6, 228, 32}},
         {90, {256, 41, 0}, 5, {8, 5, 228, 32}},
         {90, {1024, 64, 0}, 1, {2, 1, 228, 32}},

@@ -228,7 +228,7 @@ static void a_task_ends_after_its_slice(void **state) {
 static void a_last_slice_cannot_be_cancelled(void **state) {
     struct test_job *last = &jobs[0];
     open_scene((struct setting){0});
-    submit_task(last, 1); /* it ends by itself, so nothing is left to release */
+    submit_task(last, 1); /* the task ends by itself and releases its resources */
     wait_for(&last->entered);
     assert_false(mm_queue_cancel(queue, last->work));
     let_slices(last, 1);

@@ -86,7 +86,8 @@ static void large_results_are_sampled_within_bounds(void **state) {
     }
 }
 
-/* The middle element is wrong by a possible underflow, then the last element by three bounds. */
+/* First the middle element gets an error that underflow can cause. Then the last element gets an error of
+ * three times its bound. */
 static void errors_are_relative_to_the_bound(void **state) {
     enum { K = 41 };
     static const float not_finite[] = {NAN, INFINITY, -INFINITY};

@@ -252,8 +252,8 @@ static void test_merging(void **state) {
     }
 }
 
-/* The addend's matrices equal the result's, and its stack broadcasts. The bias has a number for each column.
- */
+/* The addend's matrices equal the result's, and its stack broadcasts. The bias has a number for each
+ * column. */
 static void test_addend_and_bias(void **state) {
     static const struct {
         const char *a, *b, *addend, *bias; /* NULL: absent */
@@ -321,7 +321,8 @@ static void test_addend_and_bias(void **state) {
     }
 }
 
-/* Product i of a stack has the addend that broadcasting gives it. A part has its rows and columns. */
+/* Broadcasting decides which addend a product of a stack has. A part of a product has the matching rows and
+ * columns of the addend. */
 static void test_items_and_parts_of_the_addend(void **state) {
     struct mm_stack stack = {.count = 6,
                              .a_count = 6,
@@ -359,7 +360,8 @@ static void test_items_and_parts_of_the_addend(void **state) {
     assert_true(part.addend.rows == 0 && part.bias.rows == 0);
 }
 
-/* Operands that the result does not depend on are dropped, and then an epilogue without terms. */
+/* Operands that do not change the result are dropped. If the epilogue then changes nothing, it is dropped
+ * too. */
 static void test_dropping(void **state) {
     static const struct {
         enum mm_dtype dtype;

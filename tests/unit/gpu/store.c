@@ -251,8 +251,8 @@ static void namespaces_are_apart(void **state) {
     assert_int_equal(put_as(2, "v", 1, 1, NULL, 0, NULL, &error), MM_STORE_FULL);
     assert_int_equal(error.free_bytes, VALUE); /* the error tells nothing about other namespaces */
 
-    /* A namespace that a reload drops is emptied. Such a namespace accepts no values, even from begun
-     * uploads. */
+    /* If a reload drops a namespace, its values are removed. Then the namespace accepts no values, even from
+     * uploads that have begun. */
     struct mm_stored *held = hold(1, "w");
     mm_store_set_spaces(store, kept, COUNT(kept), 3);
     assert_true(has(2, "w"));

@@ -112,7 +112,7 @@ static void counters(void **state) {
 }
 
 /* A product of 1024³. The figures are elements, sectors loaded and stored, passes of loads and stores, and
- * passes for conflicts. For each k and 32 elements of C, `tiled` reads B in one pass and A in half a pass. */
+ * passes for conflicts. For each k, a warp of `tiled` reads B in one pass and A in half a pass. */
 static void products_of_1024(void **state) {
     static const struct {
         const char *name;

@@ -155,7 +155,7 @@ static double plain_bound(size_t row) {
     return norm * (root < 9.0 ? root : 9.0);
 }
 
-/* The residual is the difference of two float64 sums. Both are about √n times the magnitude. */
+/* The residual is the difference of two float64 sums, which are about √n times as large as the magnitude. */
 static void expect_plain(const struct mm_verification *verification) {
     const struct mm_product *product = &sample.product;
     const double k = (double)product->k;
@@ -479,7 +479,8 @@ static double *doubles(void *elements) {
     return elements;
 }
 
-/* An error slightly above the bound is found. A check in float64 alone would be too inaccurate for that. */
+/* The check finds an error slightly above the bound. A check in plain float64 would be too inaccurate to find
+ * it. */
 static void float64s_are_checked_in_twice_the_precision(void **state) {
     static const size_t shape[] = {20, 40, 40};
     make_typed(MM_FLOAT64, MM_FLOAT64, shape, 0);

@@ -50,7 +50,7 @@ static void expect_quiet(uint64_t now_ns) {
     assert_int_equal(look(now_ns), MM_OK);
 }
 
-/* Lets the watch look until the numbers of results and of reports are as given. */
+/* Runs the watch until the numbers of results and of reports equal the arguments. */
 static void expect_proofs(uint64_t passed, uint64_t failed, uint64_t undone, unsigned times_told) {
     const struct timespec pause = {.tv_nsec = 100000};
     struct mm_watch_counts counts;
@@ -242,8 +242,8 @@ static void busy_and_failed_devices_are_not_self_tested(void **state) {
     assert_int_equal(mm_queue_look(queue).jobs, 0);
 }
 
-/* A self-test without memory is repeated. A variant that does not run is reported, and the test is repeated.
- * A wrong result is reported, and the device counts as failed. */
+/* If a self-test finds no memory, it is repeated. If a variant cannot run, this is reported and the test is
+ * repeated. If a result is wrong, this is reported and the device counts as failed. */
 static void self_test_results_are_reported_once(void **state) {
     watch_scene((struct setting){0}, 0, REST);
     proves = MM_NO_DEVICE_MEMORY;

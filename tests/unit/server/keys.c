@@ -239,7 +239,8 @@ static uint64_t space_of(struct mm_keys *keys, const char *key) {
     return space;
 }
 
-/* Keys of one name share a namespace. A nameless key has its own one. A dropped namespace never returns. */
+/* All keys with one name use the same namespace. A key without a name has a namespace of its own. If a reload
+ * drops a namespace, the namespace is never used again. */
 static void namespaces_belong_to_names_or_keys(void **state) {
     const struct mm_options options = {.api_key_file = path};
     uint64_t spaces[MM_KEYS_MAX], newest;

@@ -136,7 +136,8 @@ static void *count(void *argument) {
     return NULL;
 }
 
-/* There are more threads than copies of the counters. Requests in flight are never negative. */
+/* More threads count than there are copies of the counters. The number of requests in flight must never be
+ * negative. */
 static void test_threads(void **state) {
     pthread_t threads[THREADS];
     const uint64_t total = THREADS * ROUNDS;

@@ -132,7 +132,8 @@ static void caller_does_not_wait_for_busy_threads(void **state) {
     mm_pool_stop(pool);
 }
 
-/* A task that the pool's thread adds while it helps the caller. The caller waits until the task has run. */
+/* Tests that a helping thread leaves for a waiting task. The pool's thread adds this task while it helps the
+ * caller. The caller does not end its part until the task has run. */
 struct patience {
     struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
@@ -180,13 +181,13 @@ static void helping_thread_leaves_for_other_work(void **state) {
     assert_true(patience.is_done);
 }
 
-/* A task that itself divides work among threads. */
+/* A task that divides its own work among threads. */
 struct sharing {
     struct mm_pool_task work; /* must be first, so its address can be cast */
     struct mm_pool *pool;
     int sums[8]; /* atomic */
     int runs;    /* atomic */
-    int turn;    /* position in the order in which tasks began */
+    int turn;    /* number of tasks that began before this task */
 };
 
 static void add_one(void *data, unsigned index) {
