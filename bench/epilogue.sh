@@ -7,6 +7,10 @@ rows=$known_rows
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
 
+options() {
+    :
+}
+
 run() {
     find_python torch || { say "$why" && return 1; }
     start_matmuld matmuld --backend cuda || return 1

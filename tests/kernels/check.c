@@ -143,8 +143,10 @@ static enum mm_status run_once(struct subject *subject, const struct stage *stag
 
 /* Returns whether the variant claims to support the case. */
 static bool takes(const struct subject *subject, const struct one_case *one) {
+    const bool reads_operands =
+        !one->epilogue.is_set || !mm_scale_is(mm_dtype_sum(one->dtype), &one->epilogue.alpha, 0);
     const struct mm_product product = {
-        .m = one->shape.m, .n = one->shape.n, .k = one->shape.k, .a.dtype = one->dtype};
+        .m = one->shape.m, .n = one->shape.n, .k = reads_operands ? one->shape.k : 0, .a.dtype = one->dtype};
     const bool has_result = one->b == NULL || subject->device->backend->is_host ||
                             subject->variant->converts || one->c_dtype == mm_dtype_result(one->dtype);
     return has_result && mm_variant_supports_shape(subject->variant, &product);
