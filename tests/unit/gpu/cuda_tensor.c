@@ -509,7 +509,8 @@ static void epilogues_that_kernels_lack_are_a_pass(void **state) {
         {MM_FLOAT16, MM_ACTIVATION_NONE, 16, 0, 0, 2, false, true},
         {MM_FLOAT16, MM_ACTIVATION_NONE, 16, 0, 0, 0, true, true},
         {MM_INT8, MM_ACTIVATION_RELU, 12, 4, 16, 8, false, false},
-        {MM_FLOAT64, MM_ACTIVATION_TANH, 15, 1, 8, 8, true, false},
+        {MM_FLOAT64, MM_ACTIVATION_RELU, 15, 1, 8, 8, true, false},
+        {MM_FLOAT64, MM_ACTIVATION_TANH, 16, 0, 0, 0, false, true},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t n = cases[index].n;
