@@ -154,8 +154,8 @@ MM_HOST_AND_DEVICE uint64_t mm_activated_uint64_t(enum mm_activation activation,
                                        terms->bias == NULL ? NULL : &bias);                                  \
         return mm_activated_##SUM(terms->epilogue.activation, x);                                            \
     }                                                                                                        \
-    MM_NOT_INLINED SUM mm_finish_one_##SUM(struct mm_terms terms, size_t row, size_t col, SUM sum) {         \
-        return mm_finish_##SUM(&terms, row, col, sum);                                                       \
+    MM_NOT_INLINED SUM mm_finish_one_##SUM(const struct mm_terms *terms, size_t row, size_t col, SUM sum) {  \
+        return mm_finish_##SUM(terms, row, col, sum);                                                        \
     }
 
 MM_FINISH(float)

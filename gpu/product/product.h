@@ -97,8 +97,10 @@ MM_HOST_AND_DEVICE struct mm_terms mm_product_terms(const struct mm_product *pro
     MM_HOST_AND_DEVICE void mm_store_c_##SUM(const struct mm_product *product, size_t row, size_t col,       \
                                              SUM sum) {                                                      \
         const struct mm_matrix *c = &product->c;                                                             \
-        if (product->epilogue.is_set)                                                                        \
-            sum = mm_finish_one_##SUM(mm_product_terms(product), row, col, sum);                             \
+        if (product->epilogue.is_set) {                                                                      \
+            const struct mm_terms terms = mm_product_terms(product);                                         \
+            sum = mm_finish_one_##SUM(&terms, row, col, sum);                                                \
+        }                                                                                                    \
         mm_store_##SUM(c->dtype, c->data, row * c->ld + col, sum);                                           \
     }
 

@@ -65,6 +65,48 @@ __device__ __forceinline__ void mm_cuda_finish(const struct mm_product &product,
         sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
 }
 
+/* Applies the epilogue in place to ROWS×COLS elements of C, from (row, col) on, in which the warp's threads
+ * have stored sums of C's type. Each lane has AT_ONCE elements in flight. A short loop over memory is faster
+ * here than unrolled code over registers: a block runs the code once, and must fetch it first. */
+template <unsigned ROWS, unsigned COLS, unsigned AT_ONCE, typename SUM>
+__device__ __forceinline__ void mm_cuda_finish_stored(const struct mm_product &product, size_t row,
+                                                      size_t col) {
+    constexpr unsigned WIDTH = COLS < 32 ? COLS : 32;
+    constexpr unsigned APART = 32 / WIDTH; /* rows between two elements of a lane */
+    static_assert(COLS % WIDTH == 0 && ROWS % (APART * AT_ONCE) == 0, "every lane has whole steps");
+    const struct mm_terms terms = mm_product_terms(&product);
+    const unsigned lane = threadIdx.x % 32;
+    __syncwarp();
+#pragma unroll 1
+    for (unsigned step = 0; step < COLS / WIDTH * (ROWS / APART / AT_ONCE); step++) {
+        const size_t first = row + step % (ROWS / APART / AT_ONCE) * (APART * AT_ONCE) + lane / WIDTH;
+        const size_t at = col + step / (ROWS / APART / AT_ONCE) * WIDTH + lane % WIDTH;
+        const unsigned rows =
+            first < product.m && at < product.n ? static_cast<unsigned>(product.m - first) : 0;
+        SUM *const c = static_cast<SUM *>(product.c.data) + first * product.c.ld + at;
+        const SUM *const from = static_cast<const SUM *>(terms.addend) + first * terms.addend_row_step +
+                                at * terms.addend_col_step;
+        SUM sums[AT_ONCE] = {};
+        SUM addend[AT_ONCE] = {};
+        SUM bias = 0;
+        if (rows > 0 && terms.bias != nullptr)
+            bias = __ldg(static_cast<const SUM *>(terms.bias) + at);
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            if (i * APART < rows)
+                sums[i] = c[i * APART * product.c.ld];
+        if (terms.addend != nullptr)
+#pragma unroll
+            for (unsigned i = 0; i < AT_ONCE; i++)
+                if (i * APART < rows)
+                    addend[i] = __ldg(from + i * APART * terms.addend_row_step);
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            if (i * APART < rows)
+                c[i * APART * product.c.ld] = mm_cuda_apply<false>(terms, sums[i], addend[i], bias);
+    }
+}
+
 /* An element type of A and B, as a template parameter of kernels:
  * `type` is the C type of elements, and `sum_type` the type of sums.
  * `value` converts an element to sum_type without loss.
@@ -92,8 +134,10 @@ MM_DTYPE_TABLE(X)
 struct mm_cuda_float32 : mm_cuda_element<MM_FLOAT32> {
     static __device__ __forceinline__ void store(const struct mm_product &product, size_t row, size_t col,
                                                  float sum) {
-        if (product.epilogue.is_set)
-            sum = mm_finish_one_float(mm_product_terms(&product), row, col, sum);
+        if (product.epilogue.is_set) {
+            const struct mm_terms terms = mm_product_terms(&product);
+            sum = mm_finish_one_float(&terms, row, col, sum);
+        }
         static_cast<float *>(product.c.data)[row * product.c.ld + col] = sum;
     }
 };
@@ -116,7 +160,7 @@ __device__ __forceinline__ void mm_store_c_guarded(const struct mm_product &prod
 /* Applies the epilogue to four sums, and stores them in a row of C, at columns col, col + step and so on.
  * `to` is the address of the element at column `col`. Drops sums outside C. Not inlined, because the code is
  * long and a thread may store dozens of sums. */
-__device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms, float *to, size_t row,
+__device__ __noinline__ static inline void mm_finish_four(const struct mm_terms &terms, float *to, size_t row,
                                                           unsigned col, unsigned step, size_t n,
                                                           float4 four) {
     const float sums[] = {four.x, four.y, four.z, four.w};
@@ -129,9 +173,9 @@ __device__ __noinline__ static inline void mm_finish_four(struct mm_terms terms,
 template <unsigned STEP>
 __device__ __forceinline__ void mm_store_four(const struct mm_product &product, unsigned row, unsigned col,
                                               const float *sums) {
-    mm_finish_four(mm_product_terms(&product),
-                   static_cast<float *>(product.c.data) + row * product.c.ld + col, row, col, STEP, product.n,
-                   make_float4(sums[0], sums[1], sums[2], sums[3]));
+    const struct mm_terms terms = mm_product_terms(&product);
+    mm_finish_four(terms, static_cast<float *>(product.c.data) + row * product.c.ld + col, row, col, STEP,
+                   product.n, make_float4(sums[0], sums[1], sums[2], sums[3]));
 }
 
 /* Stores sums in a row of C, at columns col, col + STEP and so on. Drops sums outside C. */

@@ -177,6 +177,28 @@ __device__ __forceinline__ float2 load_pair(const float *from, size_t step, unsi
             !TWO && is_there && left > 1 ? __ldg(from + step) : 0.0f};
 }
 
+/* Sums whose terms are loaded together, because each load takes hundreds of cycles. */
+constexpr unsigned AT_ONCE = 24;
+
+/* Loads the terms of AT_ONCE sums, from `col` columns after the thread's first column on. */
+template <bool TWO>
+__device__ __forceinline__ void load_terms(const thread_terms &thread, const destination &destination,
+                                           unsigned col, float2 (&bias)[AT_ONCE / 4],
+                                           float2 (&addend)[AT_ONCE / 4][2]) {
+    const size_t step = thread.terms.addend_col_step;
+    const unsigned cols = max(destination.cols[0], destination.cols[1]);
+#pragma unroll
+    for (unsigned i = 0; i < AT_ONCE / 4; i++, col += 8) {
+#pragma unroll
+        for (unsigned down = 0; down < 2; down++) {
+            const unsigned in_row = destination.cols[down];
+            addend[i][down] = load_pair<TWO>(thread.addend[down] + col * step, step,
+                                             in_row - min(in_row, col), thread.terms.addend != nullptr);
+        }
+        bias[i] = load_pair<TWO>(thread.bias + col, 1, cols - min(cols, col), thread.terms.bias != nullptr);
+    }
+}
+
 /* The fast epilogue: undoes the scale of the sums and stores them. If TWO, each access stores two sums. If
  * FINISHES, applies the product's epilogue before storing. Sets `largest` to the largest magnitude of the
  * thread's elements of op(A)·op(B). If a scale is not a normal float, returns false. In this case the stored
@@ -185,23 +207,21 @@ template <bool TWO, bool FINISHES>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
                                               const thread_terms &thread, bool &is_certain, float &largest) {
-    const mm_terms &terms = thread.terms;
     const line rows[2] = {lines[first.row], lines[first.row + 8]};
     const line *cols = lines + ROWS + first.col;
     int lowest = cols[0].exponent;
     int highest = cols[0].exponent;
-    const unsigned all_cols = max(destination.cols[0], destination.cols[1]);
     is_certain = true;
     largest = 0.0f;
+    float2 bias[AT_ONCE / 4] = {};
+    float2 addend[AT_ONCE / 4][2] = {};
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i += 4) {
         const line col_lines[2] = {cols[i * 2], cols[i * 2 + 1]};
         lowest = min(lowest, min(col_lines[0].exponent, col_lines[1].exponent));
         highest = max(highest, max(col_lines[0].exponent, col_lines[1].exponent));
-        float2 bias = {};
-        if constexpr (FINISHES)
-            bias = load_pair<TWO>(thread.bias + i * 2, 1, all_cols - min(all_cols, i * 2),
-                                  terms.bias != nullptr);
+        if (FINISHES && i % AT_ONCE == 0)
+            load_terms<TWO>(thread, destination, i * 2, bias, addend);
 #pragma unroll
         for (unsigned down = 0; down < 2; down++) {
             float x[2];
@@ -213,12 +233,9 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
                 largest = fmaxf(largest, fabsf(x[j]));
             }
             if constexpr (FINISHES) {
-                const unsigned in_row = destination.cols[down];
-                const float2 addend =
-                    load_pair<TWO>(thread.addend[down] + i * 2 * terms.addend_col_step, terms.addend_col_step,
-                                   in_row - min(in_row, i * 2), terms.addend != nullptr);
-                x[0] = mm_cuda_apply<false>(terms, x[0], addend.x, bias.x);
-                x[1] = mm_cuda_apply<false>(terms, x[1], addend.y, bias.y);
+                const float2 of_addend = addend[i % AT_ONCE / 4][down], of_bias = bias[i % AT_ONCE / 4];
+                x[0] = mm_cuda_apply<false>(thread.terms, x[0], of_addend.x, of_bias.x);
+                x[1] = mm_cuda_apply<false>(thread.terms, x[1], of_addend.y, of_bias.y);
             }
             store_pair<TWO>(destination, down, i * 2, x);
         }

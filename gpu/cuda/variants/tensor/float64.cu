@@ -227,37 +227,6 @@ template <class T> struct reader {
     }
 };
 
-/* Returns element `e` of two neighbours in a row of C. They come from one instruction if B is MN-major,
- * otherwise from two instructions. `down` says which of an instruction's two rows. */
-template <class T>
-__device__ __forceinline__ double &neighbour(double (*two)[4], unsigned down, unsigned across, unsigned e) {
-    return T::B_MN_MAJOR ? two[across][2 * down + e] : two[e][2 * down + across];
-}
-
-/* Applies the epilogue to a warp's sums, row by row. The first sum is at (row, col) of C. */
-template <class T>
-__device__ __forceinline__ void finish(const mm_product &product, unsigned row, unsigned col,
-                                       warp_sums<T> &sums) {
-    const unsigned lane = threadIdx.x % 32;
-    row += line_of<T::A_MN_MAJOR>(lane / 4);
-    col += line_of<T::B_MN_MAJOR>(lane % 4 * 2);
-#pragma unroll
-    for (unsigned i = 0; i < T::DOWN * 2; i++) {
-        double of_row[T::ACROSS * 2];
-#pragma unroll
-        for (unsigned j = 0; j < T::ACROSS * 2; j++)
-            of_row[j] = neighbour<T>(&sums[i / 2][j / 4 * 2], i % 2, j / 2 % 2, j % 2);
-        mm_cuda_finish<false, true>(
-            product, of_row, [=](unsigned) { return row + i / 2 * MMA_ROWS + i % 2 * APART<T::A_MN_MAJOR>; },
-            [=](unsigned j) {
-                return col + j / 4 * 2 * MMA_COLS + j / 2 % 2 * (T::B_MN_MAJOR ? APART<true> : 2) + j % 2;
-            });
-#pragma unroll
-        for (unsigned j = 0; j < T::ACROSS * 2; j++)
-            neighbour<T>(&sums[i / 2][j / 4 * 2], i % 2, j / 2 % 2, j % 2) = of_row[j];
-    }
-}
-
 /* Stores a warp's sums in C, beginning at (row, col). Two neighbours in a row of C come from one instruction
  * if B is MN-major, otherwise from two instructions. */
 template <class T>
@@ -286,14 +255,14 @@ __device__ __forceinline__ void store(const mm_product &product, size_t row, siz
  * matrix. */
 template <class T>
 __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_tensor_walk &walk,
-                                           unsigned row, unsigned col, warp_sums<T> &sums) {
+                                           unsigned row, unsigned col, const warp_sums<T> &sums) {
     if (mm_is_whole(plan, walk.work)) {
         const mm_product product = mm_tensor_item(plan, walk.tile);
         row += walk.tile.row;
         col += walk.tile.col;
-        if (product.epilogue.is_set)
-            finish<T>(product, row, col, sums);
         store<T>(product, row, col, sums);
+        if (product.epilogue.is_set)
+            mm_cuda_finish_stored<T::WARP_ROWS, T::WARP_COLS, 8, double>(product, row, col);
         return;
     }
     mm_product partial = plan.product;
