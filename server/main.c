@@ -252,9 +252,10 @@ static _Noreturn void end_without_device(struct mm_server *server) {
     end_at_once(EXIT_DEVICE_LOST);
 }
 
-/* Drains the server, and returns if everything can be closed safely. Otherwise it ends the process, for three
- * reasons. After a timeout a thread may still suspend a connection, which libmicrohttpd forbids while it
- * stops. A running kernel would write to freed memory. A failed device must not be closed. */
+/* Drains the server, and returns if everything can be closed safely. Ends the process in these cases:
+ * - The drain timed out. A thread may still suspend a connection, which libmicrohttpd forbids while it stops.
+ * - A kernel still runs. It would write to freed memory.
+ * - A device failed. It must not be closed. */
 static void drain(struct mm_server *server) {
     const bool drained = mm_drain(server, server->options->drain_timeout_ms, 1000, MM_STOPPING,
                                   "the service stopped before the job's turn or end");

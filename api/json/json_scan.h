@@ -85,7 +85,10 @@ extern const struct mm_body_reader mm_json_reader;
 void *mm_json_scan_begin(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                          const struct mm_limits *limits, struct mm_reservation *memory);
 size_t mm_json_scan_feed(void *reading, void *body, size_t body_bytes);
+
+/* For `yield` of mm_json_reader: frees the memory of decoded elements. */
 void mm_json_scan_yield(void *reading);
+
 bool mm_json_scan_is_quick(const void *reading);
 void mm_json_scan_cancel(void *reading);
 

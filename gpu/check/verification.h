@@ -49,4 +49,5 @@ const char *mm_verdict_name(enum mm_verdict verdict);
  * if C is not finite but should be, or if C is not 0 although A·(B·x) is 0. Call this after the check. */
 double mm_verification_relative_error(const struct mm_verification *verification);
 
+/* Returns the verdict on all rows. An empty C passes. Call this after the check. */
 enum mm_verdict mm_verification_verdict(const struct mm_verification *verification);

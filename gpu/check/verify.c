@@ -18,8 +18,8 @@ uint64_t mm_verify_seed(void) {
     return mm_random_bits(SEEDS_SEED, __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED));
 }
 
-/* The matrix whose rows are summed. This decides what the last sum of a row is (last_term). OF_B also stands
- * for the addend and the bias. */
+/* The matrix whose rows are summed. The last sum of a row depends on it (last_term). OF_B also stands for the
+ * addend and the bias. */
 enum part { OF_A, OF_B, OF_C };
 
 /* The factors by which the elements of a row of op(X) are multiplied. Element i and vector v have the factor
@@ -59,8 +59,8 @@ static void make_signs(void *x, size_t length, uint64_t seed) {
     }
 }
 
-/* Returns what an element adds to the last sum of a row. For A this is the absolute value times the norm of
- * B's row, and for B and C the square. */
+/* Returns what an element adds to the last sum of a row, which the bound needs (verify.h). In a row of A, the
+ * last sum is s. In a row of B or C, it is the sum of the squares, from which the row's norm is computed. */
 static double last_term(enum part part, double element, double norm) {
     return part == OF_A ? fabs(element) * norm : element * element;
 }

@@ -55,8 +55,9 @@
 __BEGIN_DECLS
 
 /* The numbers of vectors and of sums of a row. Each vector has one sum, or for float64 two: a high and a low
- * part (gpu/check/exact.h). The last sum of a row is used to compute s. For float64, the sum before the last
- * is the largest element of a row of B. Integers have MM_VERIFY_WORDS vectors. */
+ * part (gpu/check/exact.h). The last sum of a row is for the bound: it is s in a row of A, and gives the norm
+ * of a row of B or C. For float64, the sum before the last is the largest element of a row of B. Integers
+ * have MM_VERIFY_WORDS vectors. */
 enum {
     MM_VERIFY_VECTORS = 4,
     MM_VERIFY_SUMS = MM_VERIFY_VECTORS + 1,

@@ -95,9 +95,9 @@ static bool is_wide(const struct mm_matrix *x) {
     return x->ld * mm_dtype_bytes(x->dtype) % 16 == 0;
 }
 
-/* Whether the variant mm_cuda_variants[row] supports the product, and the product is large enough. C must
- * have at least `narrow` rows and `narrow` columns. The work of the whole stack must be at least the work of
- * one product of edge×edge×edge. */
+/* Whether the variant mm_cuda_variants[row] supports the element type on this device, and the product is
+ * large enough. C must have at least `narrow` rows and `narrow` columns. The work of the whole stack must be
+ * at least the work of one product of edge×edge×edge. */
 static bool is_worth(const struct mm_device *device, const struct mm_product *product, unsigned row,
                      double edge, size_t narrow) {
     const struct mm_variant *variant = &mm_cuda_variants[row];

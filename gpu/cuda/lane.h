@@ -61,8 +61,8 @@ struct mm_lane {
     void *blas;             /* cuBLAS's handle; NULL until first needed */
 };
 
-/* Launches the plan's kernel, an mm_cuda_kernel, over all of C. plan->launch is this function if the plan has
- * only one kernel. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
+/* Launches the plan's kernel, an mm_cuda_kernel, over all of C. plan->launch is this function unless
+ * planning replaces it. A grid has at most 65535 blocks in y, so a tall C needs several launches. */
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 

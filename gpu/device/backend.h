@@ -85,12 +85,12 @@ struct mm_backend {
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
     /* Completes a plan. The caller has set the plan's members `device`, `variant` and is_frugal.
-     * MM_UNSUPPORTED if the variant does not support the shape. Any thread. NULL if no other members are
-     * needed. */
+     * MM_UNSUPPORTED if the variant does not support the shape. Any thread. The pointer is NULL if the
+     * backend needs no other members. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
     /* Sets work.is_exclusive and work.batch_key of a job that has a plan. The job's C is not empty. Any
-     * thread. NULL if no job is exclusive and no jobs share a launch. */
+     * thread. The pointer is NULL if the backend has no exclusive jobs and no jobs that share a launch. */
     void (*schedule)(struct mm_job *job);
 
     /* Functions that lock host pages for all devices. NULL if the backend does not copy matrices. */
@@ -101,13 +101,14 @@ struct mm_backend {
 
     /* Acquires device memory for a stored matrix that will be only on this device. The caller owns *copy, and
      * releases *copy or passes it to the store. MM_STORE_FULL if such matrices would exceed
-     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. NULL if matrices are
-     * stored in host memory. */
+     * mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if memory runs out. Any thread. The pointer is NULL if
+     * the backend stores matrices in host memory. */
     enum mm_status (*acquire_copy)(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                    struct mm_error *error);
 
     /* Reads which resources the plan's kernel uses on the device. MM_UNSUPPORTED if the plan has no kernel of
-     * this project, or if the device lacks resources. Any thread. NULL if the backend has no kernels. */
+     * this project, or if the device lacks resources. Any thread. The pointer is NULL if the backend has no
+     * kernels. */
     enum mm_status (*attributes)(struct mm_device *device, const struct mm_plan *plan,
                                  struct mm_attributes *attributes, struct mm_error *error);
 

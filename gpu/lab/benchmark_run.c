@@ -24,7 +24,7 @@ static size_t count_sets(const struct mm_benchmark *benchmark, const struct mm_d
     return mm_size_min(mm_size_min(wanted, fitting), SETS_MAX);
 }
 
-/* The text of the error names only half of the free memory, because count_sets uses no more. */
+/* The message reports half of the free memory as available, because count_sets uses at most half. */
 static enum mm_status fail_memory(const struct mm_benchmark *benchmark, const struct mm_device *device,
                                   struct mm_error *error) {
     const size_t free_bytes = device->backend->memory_free(device);

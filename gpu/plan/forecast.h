@@ -48,7 +48,7 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
 
 /* Checks mm_forecast_kernel_ns against a limit in milliseconds; 0 is no limit. Above the limit, returns
- * MM_TOO_LARGE with the variant, the limit and the largest edge within the limit. */
+ * MM_TOO_LARGE with the variant, the limit, and the edge of the largest square product within the limit. */
 enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *variant,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error);

@@ -44,7 +44,8 @@ struct mm_work {
     uint64_t waited_ns;             /* time in the waiting list, for a product also between its parts */
     struct mm_work *next;           /* next work in the list that `done` gets */
 
-    /* Only the queue uses these. */
+    /* Only the queue uses these, with one exception. The backend's `schedule` sets is_exclusive and batch_key
+     * of a job, and the backend reads batch_key. */
     TAILQ_ENTRY(mm_work) listed; /* entry in the worker's waiting or running list */
     struct mm_worker *worker;    /* the worker that will do the work; NULL if no device can */
     enum mm_work_state state;    /* changed only by mm_work_move, with the queue's mutex held */

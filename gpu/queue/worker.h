@@ -34,8 +34,8 @@ struct mm_worker {
     struct mm_work_list waiting; /* oldest first, including paused work */
     struct mm_work_list running; /* in order of start */
     size_t jobs;                 /* length of both lists together */
-    double load;                 /* of all work in both lists; __atomic access, written with the mutex held */
-    double expected_ns;          /* time for all work in both lists; unknown times count as 0 */
+    double load;        /* sum of the work's loads (work.h); __atomic access, written with the mutex held */
+    double expected_ns; /* time for all work in both lists; unknown times count as 0 */
     bool runs_exclusive;
 };
 

@@ -34,8 +34,9 @@ void mm_account_set_spaces(struct mm_account *account, const uint64_t *numbers, 
 void mm_account_move(struct mm_account *account, enum mm_store_state from, enum mm_store_state to,
                      size_t bytes);
 
-/* Subtracts bytes from the state and, if the namespace still exists, also from the namespace. */
-void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t space, size_t bytes);
+/* Subtracts bytes from the total of this state, and from the namespace's total if the namespace still
+ * exists. */
+void mm_account_free(struct mm_account *account, enum mm_store_state state, uint64_t number, size_t bytes);
 
 /* Adds the sizes and the limit to *error, and returns MM_STORE_FULL. The caller has set the other members of
  * *error. The value needs needed_bytes, of which own_bytes are already reserved. error may be NULL. */

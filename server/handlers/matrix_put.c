@@ -1,6 +1,6 @@
-/* PUT /v1/matrices/NAME: receives and stores a matrix. Space in the store is reserved before the body
- * arrives. If there is a GPU, the elements go to GPU memory: from a large binary body while it arrives, from
- * any other body after decoding. */
+/* PUT /v1/matrices/NAME: receives and stores a matrix. For a binary body, space in the store is reserved
+ * before the body arrives. With a GPU, a large binary body is usually streamed to GPU memory as it arrives.
+ * Any other body is copied there after decoding. */
 #include "server/handlers/matrix.h"
 
 #include "api/describe/stored.h"

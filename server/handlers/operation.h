@@ -36,7 +36,7 @@ struct mm_operation *mm_operation_of(const struct mm_request *request);
 
 /* The next three functions store the result under the name `out`. They do nothing if there is no `out`. */
 
-/* Checks If-Match and If-None-Match against the value of the name `out`, if `out` is in the query. On failure
+/* Checks If-Match and If-None-Match against the matrix stored under the name in the query's `out`. On failure
  * sets request->error to MM_PRECONDITION_FAILED or MM_BAD_REQUEST. */
 enum mm_status mm_operation_check_out(struct mm_request *request);
 

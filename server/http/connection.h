@@ -38,7 +38,8 @@ struct mm_connection {
 
     /* server->mutex guards the next three members. */
     TAILQ_ENTRY(mm_connection) listed;
-    uint64_t idle_since_ns; /* when it opened, or when the sweep first saw the latest request */
+    /* When the connection opened, or later, when the sweep first noticed its newest request. */
+    uint64_t idle_since_ns;
     bool is_closing;
 
     /* For TLS only. `late` is owned: a last reply that the connection's thread must still send, or NULL;

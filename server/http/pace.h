@@ -17,7 +17,7 @@ struct mm_pace {
 /* Begins to measure an upload or a reply, of which `bytes` bytes were already sent or read. */
 void mm_pace_begin(struct mm_pace *pace, size_t bytes, uint64_t now_ns);
 
-/* Records that `bytes` bytes were sent or read so far. The required rate allows byte_ns for each byte. */
+/* Records progress. `bytes` is the total sent or read so far. The client may take byte_ns for each byte. */
 void mm_pace_look(struct mm_pace *pace, size_t bytes, double byte_ns, uint64_t now_ns);
 
 /* Records `bytes`, but not the time since the last call. Call it if the server was slow in this time. */

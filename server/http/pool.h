@@ -6,7 +6,8 @@
 
 struct mm_pool;
 
-/* The pool uses a task until `run` begins. A pool thread calls `run` with no lock held. */
+/* The task must stay valid until `run` is called. `run` may free or reuse it. A pool thread calls `run` with
+ * no lock held. */
 struct mm_pool_task {
     void (*run)(struct mm_pool_task *task);
     STAILQ_ENTRY(mm_pool_task) listed;

@@ -73,9 +73,10 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
 void mm_request_completed(void *server, struct MHD_Connection *connection, void **request,
                           enum MHD_RequestTerminationCode why);
 
+enum { MM_ACCEPT_BYTES = 4096 };
+
 /* Joins the values of all headers of this name with commas (RFC 9110, 5.3). Sets *is_cut if not all values
  * fit. Returns NULL if there is no such header. Call it on the connection's thread. */
-enum { MM_ACCEPT_BYTES = 4096 };
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
 

@@ -76,6 +76,6 @@ uint64_t mm_upload_time_ns(const struct mm_request *request, uint64_t now_ns);
 /* Whether the body missed its deadline. If so, *error becomes the reply. Call it with server->mutex held. */
 bool mm_upload_is_late(const struct mm_request *request, uint64_t now_ns, struct mm_error *error);
 
-/* Returns the time for a byte at the constant rate that completes the body by its deadline. A chunked body
- * counts only with the bytes so far, but the rate is at least --receive-rate. Any thread may call it. */
+/* Returns the ns for a byte if the body arrives evenly until its deadline. For a chunked body, assumes that
+ * no more bytes follow, but returns at most the ns for a byte at --receive-rate. Any thread may call it. */
 double mm_upload_byte_ns(const struct mm_request *request);

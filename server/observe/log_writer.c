@@ -114,7 +114,8 @@ static void *run(void *argument) {
         if (written)
             told = dropped;
         pthread_mutex_lock(&writer.mutex);
-        /* Pause until the half is half full, the writer stops, or REST_MS have passed. */
+        /* Pauses for REST_MS. The pause ends early if the writer stops, or if the buffer that threads fill
+         * becomes more than half full. */
         if (!writer.stopping)
             (void)wait_until(mm_clock_ns() + REST_MS * NS_PER_MS);
     }

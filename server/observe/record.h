@@ -25,7 +25,7 @@ const char *mm_stage_name(unsigned stage);
 struct mm_record {
     const char *request_id;                /* must live as long as the record */
     char method[MM_RECORD_METHOD_MAX + 1]; /* as the client sent it */
-    char path[MM_RECORD_PATH_MAX + 1];     /* decoded path; "" if the label of the route shows the path */
+    char path[MM_RECORD_PATH_MAX + 1];     /* decoded path if `route` is MM_ROUTE_OTHER; otherwise "" */
     size_t route;                          /* index of the route's label (mm_route_label_index) */
     unsigned code;                         /* HTTP status; MM_CODE_LEFT: no reply was sent */
     enum mm_status problem;                /* the error in the reply, or MM_OK */

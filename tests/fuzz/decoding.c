@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ALIGNMENT is the alignment of bodies in bytes. */
 enum { BUDGET_BYTES = 8 << 10, ALIGNMENT = 64 };
 
 const struct mm_limits fuzz_limits = {

@@ -72,7 +72,6 @@ padded/source cuda/variants/transpose_tiled.cu
 simt/source cuda/variants/simt.cuh
 END
 
-# Each row: target, status, code
 while read -r target status code; do
     ask "/v1/variants/$target"
     expect "$target" "$status" code "$code"

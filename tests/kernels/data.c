@@ -289,7 +289,7 @@ static uint64_t *word_at(const struct lines *lines, size_t line, size_t depth) {
     return &lines->x[line * lines->line_step + depth * lines->depth_step].whole;
 }
 
-/* Sums of such random words overflow, and must wrap around. */
+/* Random 64-bit words. Their sums overflow and must wrap around. */
 static void fill_words(struct random *random, const struct lines *lines) {
     FOR_EACH_ELEMENT(lines) {
         *word_at(lines, line, depth) = random_next(random);

@@ -150,8 +150,8 @@ struct exactness {
     double sum_squares;        /* sum of R² */
     double unit_max;           /* largest |C−R| / (|A|·|B|), in units of sum_unit */
     double fraction_max;       /* largest error divided by its allowed error */
-    size_t wrong;              /* number of wrong elements */
-    size_t first_wrong;        /* index of the first wrong element in the reference */
+    size_t wrong;
+    size_t first_wrong; /* index of the first wrong element in the reference */
 };
 struct image;
 struct one_case;

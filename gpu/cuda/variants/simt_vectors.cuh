@@ -132,8 +132,9 @@ __device__ void mm_simt_k_contiguous(const struct mm_simt_vector_params &params,
     }
 }
 
-/* Computes lines that are stored columns. Each warp computes all 128 lines of the block, but only an eighth
- * of k. Then the sums of the warps are added in a fixed order. */
+/* Computes lines that are columns of the stored matrix. Each of the eight warps adds up an eighth of the
+ * block's values of k for all 128 lines of the block. Then the sums of the warps are added in a fixed
+ * order. */
 template <unsigned VECTORS, bool WIDE>
 __device__ void mm_simt_k_strided(const struct mm_simt_vector_params &params,
                                   float (&staged)[VECTORS][MM_SIMT_CHUNK]) {

@@ -65,8 +65,8 @@ static void float32_follows_the_crossovers(void **state) {
         {100, 127, 100, "tiled_16"},
         {100, 128, 100, "tiled_16", TURNED_B},
         {352, 8, 353, "tiled_16"},
-        /* The shorter side of C and k select an entry of the table. fp32_tensor is chosen if the longer
-         * side of C is at least this entry. */
+        /* The table is indexed by k and by C's shorter side. fp32_tensor is chosen if C's longer side is at
+         * least the entry. An entry of 0 means never. */
         {64, 640, 1000000, "simt"}, /* the table never allows fp32_tensor here */
         {64, 641, 4096, "simt"},
         {64, 641, 4097, "fp32_tensor"},

@@ -25,8 +25,8 @@ struct fake_device {
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
     bool open_gate;      /* if set, `end` returns at once */
-    unsigned open_lanes; /* bit of each lane in which `end` returns once although the gate is closed */
-    unsigned passes;     /* calls of `end` that return although the gate is closed */
+    unsigned open_lanes; /* bit i: the next `end` in lane i returns even if the gate is closed */
+    unsigned passes;     /* how many more calls of `end` return even if the gate is closed */
     bool fail_measure;
     bool fail_end;
     bool makes_late;                 /* jobs are past their deadline when they begin */

@@ -1,5 +1,5 @@
-/* Tests that the log's thread still works in time after the wall clock was set back. clock_gettime is
- * replaced and adds a minute, so the kernel's own clock seems to be set back. */
+/* Tests that the log thread's timeouts are right after the wall clock is set back. Our clock_gettime runs a
+ * minute ahead of the kernel's wall clock, which looks like that. */
 #include "server/observe/log.h"
 #include "gpu/clock.h"
 #include "tests/unit/unit.h"

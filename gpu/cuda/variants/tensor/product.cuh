@@ -182,8 +182,8 @@ template <class T, bool IS_NARROW> struct mm_addend_parts {
     static constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / (IS_NARROW ? 2 : 4); /* columns of a part */
 };
 
-/* Loads the addend of a tile into the stages after the tile's last step. One thread of the producer runs
- * this. */
+/* Loads a tile's addend into the ring stages that follow the stages of the tile's last step of k. One thread
+ * of the producer runs it. */
 template <class T, bool IS_NARROW>
 __device__ __forceinline__ void mm_produce_addend_parts(const mm_tensor_plan &plan,
                                                         const mm_tensor_shared<T> &shared,
