@@ -325,6 +325,8 @@ enum mm_status mm_shape_conform(enum mm_op op, const struct mm_shape *const shap
             mm_matrix_dense(product->addend.dtype, mm_shape_matrices(addend) * mm_shape_rows(addend, false),
                             mm_shape_cols(addend, false), product->addend.data);
     }
+    if (product->epilogue.is_set && mm_scale_is(mm_dtype_sum(product->a.dtype), &product->epilogue.beta, 0))
+        addend = NULL; /* D does not depend on it */
     make_stack(a, b, addend, stack);
     product->stack = NULL;
     if (stack->count == 0) {

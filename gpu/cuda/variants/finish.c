@@ -16,9 +16,8 @@ static struct mm_product plain_of(const struct mm_product *product, void *worksp
     return plain;
 }
 
-static enum mm_status run_pass(mm_cuda_step *run, const struct mm_plan *plan,
-                               const struct mm_product *product, const struct mm_matrix *sums,
-                               struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_finish(mm_cuda_step *run, const struct mm_plan *plan, const struct mm_product *product,
+                              const struct mm_matrix *sums, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_plan pass = {.device = plan->device,
                                  .variant = plan->variant,
                                  .launch = mm_cuda_launch,
@@ -29,24 +28,6 @@ static enum mm_status run_pass(mm_cuda_step *run, const struct mm_plan *plan,
     finished.transpose_a = false;
     finished.stack = NULL;
     return run(&pass, &finished, lane, error);
-}
-
-enum mm_status mm_cuda_finish(mm_cuda_step *run, const struct mm_plan *plan, const struct mm_product *product,
-                              const struct mm_matrix *sums, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_stack *stack = product->stack;
-    enum mm_status status = MM_OK;
-    /* If no two products share an addend, one pass applies the epilogue to the whole stack. */
-    if (stack == NULL || product->addend.rows == 0 || stack->addend_count == stack->count)
-        return run_pass(run, plan, product, sums, lane, error);
-    for (size_t index = 0; index < stack->count && status == MM_OK; index++) {
-        const struct mm_product one = mm_product_item(product, index);
-        struct mm_matrix of_one = *sums;
-        of_one.rows = one.m;
-        if (sums->data != NULL)
-            of_one.data = (char *)sums->data + index * one.m * sums->ld * mm_dtype_bytes(sums->dtype);
-        status = run_pass(run, plan, &one, &of_one, lane, error);
-    }
-    return status;
 }
 
 static void *sums_at(const struct mm_plan *plan, const struct mm_lane *lane) {
@@ -71,7 +52,12 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
 
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error) {
-    const struct mm_product plain = plain_of(product, NULL);
+    const struct mm_stack *stack = product->stack;
+    const bool share_addends =
+        stack != NULL && product->addend.rows > 0 && stack->addend_count != stack->count;
+    /* One pass covers a stack, unless products share an addend. Then each product has launches of its own. */
+    const struct mm_product first = mm_product_item(product, 0);
+    const struct mm_product plain = plain_of(share_addends ? &first : product, NULL);
     const enum mm_status status = plan_product(&plain, plan, error);
     if (status != MM_OK)
         return status;

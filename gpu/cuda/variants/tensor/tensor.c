@@ -363,7 +363,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
-    if (product->k == 0)
+    if (product->k == 0 || (plan->is_frugal && !finishes(product)))
         return mm_cuda_tiled_16(product, plan, error);
     if (!finishes(product))
         return mm_cuda_plan_finish(mm_cuda_tensor, product, plan, error);
