@@ -65,6 +65,8 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
     plan->before_finish.prepare = plan->prepare;
     plan->launch = launch;
     plan->prepare = prepare;
+    if (share_addends)
+        plan->launch_stack = NULL;
     plan->layout.batch_kernel = NULL;
     plan->sums_offset = mm_cuda_aligned(plan->workspace_bytes);
     if (product->c.dtype != plain.c.dtype)
