@@ -92,7 +92,7 @@ enum mm_status mm_shape_size(const char *field, const struct mm_shape *shape, en
 
 enum mm_status mm_shape_sizes(const struct mm_product *product, const struct mm_limits *limits,
                               size_t bytes[MM_OPERANDS_MAX + 1], struct mm_error *error) {
-    static const char *const names[] = {"a", "b", "c", "bias", "the result"};
+    static const char *const names[] = {"a", "b", "c", "bias", "c"};
     const struct mm_matrix *matrices[] = {&product->a, &product->b, &product->addend, &product->bias,
                                           &product->c};
     enum mm_status status = MM_OK;

@@ -172,13 +172,12 @@ __device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
 constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
 
 /* How the addend of a tile lies in the ring's stages. The addend is divided into parts like those of C, and
- * takes STEPS stages. Stage p / EACH of them has part p of each consumer c, at index p % EACH * CONSUMERS +
- * c. */
+ * takes PARTS / EACH stages, rounded up. Stage p / EACH of them has part p of each consumer c, at index p %
+ * EACH * CONSUMERS + c. */
 template <class T, bool IS_NARROW> struct mm_addend_parts {
     static constexpr unsigned PARTS = T::SUMS / (IS_NARROW ? 32 : 16);
     static constexpr unsigned FIT = T::STAGE_BYTES / MM_C_BUFFER_BYTES / T::CONSUMERS;
     static constexpr unsigned EACH = FIT < PARTS ? FIT : PARTS; /* parts of a consumer in one stage */
-    static constexpr unsigned STEPS = (PARTS + EACH - 1) / EACH;
     static constexpr unsigned COLS = MM_TENSOR_LINE_BYTES / (IS_NARROW ? 2 : 4); /* columns of a part */
 };
 
