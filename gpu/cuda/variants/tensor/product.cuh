@@ -171,9 +171,9 @@ __device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
 
 constexpr unsigned MM_C_BUFFER_BYTES = MM_CONSUMER_ROWS * MM_TENSOR_LINE_BYTES;
 
-/* How the addend of a tile lies in the ring's stages. The addend is divided into parts like those of C, and
- * takes PARTS / EACH stages, rounded up. Stage p / EACH of them has part p of each consumer c, at index p %
- * EACH * CONSUMERS + c. */
+/* How the addend of a tile lies in the ring's stages. The addend is divided into parts like those of C. A
+ * stage has EACH parts of each consumer. Part p of consumer c has index p % EACH * CONSUMERS + c in its
+ * stage. */
 template <class T, bool IS_NARROW> struct mm_addend_parts {
     static constexpr unsigned PARTS = T::SUMS / (IS_NARROW ? 32 : 16);
     static constexpr unsigned FIT = T::STAGE_BYTES / MM_C_BUFFER_BYTES / T::CONSUMERS;
