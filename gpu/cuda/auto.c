@@ -69,8 +69,7 @@ static bool is_for_tiles(const struct mm_product *product) {
 
 /* Chooses tiled_async or tiled_16. If C has at most one 32×32 tile for each multiprocessor, a multiprocessor
  * is idle while its only block waits for memory. Then tiled_async is faster, because it overlaps copies with
- * arithmetic. But for transposed operands, tiled_async is slow. In all other cases tiled_16 is faster,
- * because it has four times as many blocks. */
+ * arithmetic. For transposed operands, a short k, or a narrow or larger C, tiled_16 is faster. */
 static unsigned choose_tiles(const struct mm_device *device, const struct mm_product *product) {
     const size_t blocks_of_32 = blocks_of(product, 32);
     const bool is_turned = product->transpose_a || product->transpose_b;

@@ -1,5 +1,5 @@
-/* Runs every variant of transpositions with all shapes, element types, layouts and alignments. C must have
- * the same bits as op(A). */
+/* Runs every variant of transpositions with all shapes, element types, layouts and alignments. The bits of C
+ * must equal those of op(A). */
 #include "tests/kernels/harness.h"
 
 #include <stdlib.h>

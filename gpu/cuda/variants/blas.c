@@ -89,20 +89,14 @@ static enum mm_status copy_operands(mm_cuda_step *run, const struct mm_device *d
     return status;
 }
 
-static enum mm_status round_result(mm_cuda_step *run, const struct mm_plan *plan,
-                                   const struct mm_product *product, const struct call *call,
-                                   struct mm_lane *lane, struct mm_error *error) {
-    return call->replaces_c ? mm_cuda_finish(run, plan, product, &call->product.c, lane, error) : MM_OK;
-}
-
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     const struct call call = call_of(product, lane->scratch);
     enum mm_status status = copy_operands(mm_plan_launch, plan->device, product, &call, lane, error);
     if (status == MM_OK)
         status = mm_blas_multiply(&call.product, call.workspace, lane, error);
-    if (status == MM_OK)
-        status = round_result(mm_plan_launch, plan, product, &call, lane, error);
+    if (status == MM_OK && call.replaces_c)
+        status = mm_cuda_finish(mm_plan_launch, plan, product, &call.product.c, lane, error);
     return status;
 }
 
@@ -113,8 +107,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
         return status;
     const struct call call = call_of(product, NULL);
     status = copy_operands(mm_cuda_prepare, plan->device, product, &call, lane, error);
-    if (status == MM_OK)
-        status = round_result(mm_cuda_prepare, plan, product, &call, lane, error);
+    if (status == MM_OK && call.replaces_c)
+        status = mm_cuda_finish(mm_cuda_prepare, plan, product, &call.product.c, lane, error);
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* Tests all elements of the narrow floating-point types. Each text must be the shortest that reads back as
- * the same element. Midpoints between elements must round correctly. */
+/* Tests all elements of the narrow floating-point types. Each element must become the shortest text that
+ * reads back as that element. Midpoints between elements must round correctly. */
 #include "api/element.h"
 #include "tests/unit/unit.h"
 

@@ -194,8 +194,8 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
 }
 
 /* If the operand is stored, its halves go to memory that is kept with the operand, instead of the workspace.
- * The key of this memory contains `lines` and k, because a whole stack and one of its matrices may begin at
- * the same address. */
+ * The key of this memory contains `lines` and k, because a stack and its first matrix begin at one address.
+ */
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;

@@ -18,8 +18,9 @@
  * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
  * they are complete.
  *
- * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. Both tiles use
- * the same columns of B. Each producer loads half of these columns and multicasts them to both blocks.
+ * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. So both blocks
+ * need equal columns of B. Each producer loads half of these columns, and multicasts that half to both
+ * blocks.
  *
  * Work: clusters compute whole tiles in rounds. If the last round has fewer tiles than clusters, several
  * clusters may share a tile: each computes a part of k (stream-K, or split-K if there are no whole tiles) and
