@@ -36,6 +36,12 @@ class Server(http.client.HTTPConnection):
         return np.load(io.BytesIO(got))
 
 
+def read_figures(server, names):
+    """Returns the values of these metrics."""
+    lines = server.ask("GET", "/metrics")[2].decode().splitlines()
+    return [float(line.split()[1]) for name in names for line in lines if line.startswith(name)]
+
+
 def npy(matrix):
     file = io.BytesIO()
     np.save(file, matrix)
@@ -240,6 +246,8 @@ def check_sums(url, random):
         status, _, got = first.ask("POST", f"/v1/matmul?{urllib.parse.urlencode(query)}", zeros, RAW, **{"If-None-Match": "*"})
         assert status == expected, got
     failures = []
+    figures = 'matmuld_store_bytes{state="stored"}', 'matmuld_transfer_bytes_total{direction="download"}'
+    before = read_figures(first, figures)
 
     def add_parts(index):
         server = Server(url)
@@ -257,6 +265,8 @@ def check_sums(url, random):
     for thread in threads:
         thread.join()
     assert not failures, failures
+    after = read_figures(first, figures)
+    assert after == before, f"stored and downloaded bytes before {before}, after {after}"
     got = np.load(io.BytesIO(first.ask("GET", "/v1/matrices/acc", Accept=NPY)[2]))
     assert np.array_equal(got, sum(parts) @ b), "a sum is lost"
 
