@@ -5,6 +5,7 @@
 #include "gpu/cuda/job_memory.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/variants.h"
+#include "gpu/cuda/variants/finish.h"
 
 #include <assert.h>
 
@@ -87,20 +88,11 @@ struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned 
     return (struct mm_cuda_item){.a = product->a.data,
                                  .b = product->b.data,
                                  .c = product->c.data,
-                                 .addend = product->addend.data,
-                                 .bias = product->bias.data,
-                                 .alpha = product->epilogue.alpha,
-                                 .beta = product->epilogue.beta,
                                  .m = (unsigned)product->m,
                                  .n = (unsigned)product->n,
                                  .k = (unsigned)product->k,
                                  .split_depth = split_depth,
-                                 .c_dtype = (uint8_t)product->c.dtype,
-                                 .activation = (uint8_t)product->epilogue.activation,
-                                 .has_epilogue = product->epilogue.is_set,
-                                 .has_addend = product->addend.rows > 0,
-                                 .has_bias = product->bias.rows > 0,
-                                 .transpose_addend = product->transpose_addend};
+                                 .c_dtype = product->c.dtype};
 }
 
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
@@ -120,6 +112,26 @@ struct preparation {
     struct mm_cuda_copies copies;
     struct mm_cuda_generated generated[MM_OPERANDS_MAX];
 };
+
+/* Sums that a pass after the kernel finishes. Only products with an epilogue have an element. */
+struct completion {
+    struct mm_cuda_sums sums[MM_BATCH_MAX];
+    unsigned count;
+};
+
+/* The kernel stores the product's sums at `at`, and the pass stores C. */
+static void finish_later(struct completion *after, const struct mm_product *product,
+                         struct mm_cuda_item *item, const void *addend, const void *bias, void *at) {
+    const enum mm_dtype dtype = mm_dtype_sum(product->a.dtype);
+    const struct mm_matrix at_device = mm_matrix_dense(dtype, product->c.rows, product->c.cols, at);
+    struct mm_cuda_sums *sums = &after->sums[after->count++];
+    *sums = mm_cuda_sums_of(product, &at_device);
+    sums->c = item->c;
+    sums->terms.addend = product->addend.rows > 0 ? addend : NULL;
+    sums->terms.bias = product->bias.rows > 0 ? bias : NULL;
+    item->c = at;
+    item->c_dtype = dtype;
+}
 
 /* Returns the address from which the kernel will read the operand. If the kernel cannot read the operand in
  * host memory, adds the copying or the generation to *before, and returns the device address `at`. */
@@ -145,9 +157,10 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
 }
 
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
-                          struct mm_cuda_items *items, struct preparation *before) {
+                          struct mm_cuda_items *items, struct preparation *before,
+                          struct completion *after) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
-    before->copies.count = before->copies.words_max = 0;
+    before->copies.count = before->copies.words_max = after->count = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         before->generated[index].count = 0;
     for (unsigned index = 0; index < count; index++) {
@@ -161,10 +174,12 @@ static void describe_jobs(struct mm_job *const *jobs, unsigned count, const stru
         job->outcome.flops_or_bytes = flops_or_bytes;
         item->a = prepare(before, job, MM_OPERAND_A, placed->operands[MM_OPERAND_A]);
         item->b = prepare(before, job, MM_OPERAND_B, placed->operands[MM_OPERAND_B]);
-        item->addend = prepare(before, job, MM_OPERAND_ADDEND, placed->operands[MM_OPERAND_ADDEND]);
-        item->bias = prepare(before, job, MM_OPERAND_BIAS, placed->operands[MM_OPERAND_BIAS]);
+        const void *addend = prepare(before, job, MM_OPERAND_ADDEND, placed->operands[MM_OPERAND_ADDEND]);
+        const void *bias = prepare(before, job, MM_OPERAND_BIAS, placed->operands[MM_OPERAND_BIAS]);
         if (job->product.c.data == NULL)
             item->c = placed->c;
+        if (job->product.epilogue.is_set)
+            finish_later(after, &job->product, item, addend, bias, placed->sums);
     }
 }
 
@@ -192,12 +207,18 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
                               struct mm_job *const *jobs, unsigned count, struct mm_error *error) {
     struct mm_cuda_items items;
     struct preparation before;
+    struct completion after;
     const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->outcome.ran->tile;
     struct mm_cuda_memory memory;
     enum mm_status status = mm_cuda_acquire_memory(lane, jobs, count, &jobs[0]->plan, &memory, error);
     if (status != MM_OK)
         return status;
-    describe_jobs(jobs, count, &memory, &items, &before);
+    describe_jobs(jobs, count, &memory, &items, &before, &after);
+    const enum mm_dtype sum = mm_dtype_sum(jobs[0]->product.a.dtype);
+    const struct mm_layout pass = mm_cuda_finish_layout(sum);
+    status = after.count > 0 ? mm_cuda_load(&pass, lane, error) : MM_OK;
+    if (status != MM_OK)
+        return status;
     cudaError_t code = cudaSuccess;
     lane->first = is_nothing(&before) ? MM_CUDA_UPLOADED : MM_CUDA_BEGUN;
     if (!is_nothing(&before))
@@ -207,6 +228,8 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "preparing a batch's operands", error);
     status = mm_cuda_launch_batch(layout, &items, count, tile, lane, error);
+    if (status == MM_OK)
+        status = mm_cuda_finish(after.sums, after.count, sum, lane, error);
     if (status != MM_OK)
         return status;
     code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);

@@ -12,25 +12,16 @@ __BEGIN_DECLS
 
 /* One job of a batch: a product C = op(A)·op(B), where op(A) is m×k and op(B) is k×n, or a transposition C =
  * Aᵀ, where A is n×m. The matrices are dense, in device memory or locked host pages. In all jobs of a batch,
- * A and B have one type, addend and bias have C's type, and the same operands are transposed. */
+ * A and B have one type, and the same operands are transposed. The product has no epilogue. */
 struct mm_cuda_item {
     const void *a;
     const void *b;
     void *c;
-    const void *addend;
-    const void *bias;
-    union mm_scale alpha;
-    union mm_scale beta;
     unsigned m;
     unsigned n;
     unsigned k;
     unsigned split_depth; /* k is split into parts of this length; 0 if k is not split */
-    uint8_t c_dtype;      /* enum mm_dtype */
-    uint8_t activation;   /* enum mm_activation */
-    bool has_epilogue;
-    bool has_addend;
-    bool has_bias;
-    bool transpose_addend;
+    enum mm_dtype c_dtype;
 };
 
 /* How the kernel finds the matrices of each product of a stack. items[0] describes product 0. The members
@@ -41,7 +32,6 @@ struct mm_cuda_stack {
     size_t dims[MM_STACK_RANK_MAX];
     size_t a_steps[MM_STACK_RANK_MAX];
     size_t b_steps[MM_STACK_RANK_MAX];
-    size_t addend_steps[MM_STACK_RANK_MAX];
     size_t c_step;
 };
 

@@ -25,6 +25,13 @@ static size_t c_bytes(const struct mm_job *job) {
     return job->work.batch_key != 0 && job->product.c.data != NULL ? 0 : aligned_bytes(&job->product.c);
 }
 
+/* Returns the device bytes of a job's sums. Only a job with an epilogue in a shared launch needs them. */
+static size_t sums_bytes(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    const struct mm_matrix sums = mm_matrix_dense(mm_dtype_sum(job->product.a.dtype), c->rows, c->cols, NULL);
+    return job->work.batch_key != 0 && job->product.epilogue.is_set ? aligned_bytes(&sums) : 0;
+}
+
 static size_t check_bytes(const struct mm_job *job) {
     return job->verify ? mm_cuda_aligned(mm_cuda_verify_bytes(&job->product)) : 0;
 }
@@ -39,7 +46,7 @@ static size_t extra_bytes(const struct mm_job *job, const struct mm_plan *plan) 
 }
 
 size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan) {
-    size_t bytes = c_bytes(job) + extra_bytes(job, plan);
+    size_t bytes = c_bytes(job) + sums_bytes(job) + extra_bytes(job, plan);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         bytes += operand_bytes(job, plan, index);
     return bytes;
@@ -81,6 +88,8 @@ static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct 
         placed->c = *at;
         *at += c_bytes(job);
     }
+    placed->sums = *at;
+    *at += sums_bytes(job);
     return code;
 }
 
@@ -95,7 +104,7 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
         status = acquire_lasting(lane, jobs[job], placed, error);
         for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
             bytes += placed->operands[index] == NULL ? operand_bytes(jobs[job], plan, index) : 0;
-        bytes += placed->c == NULL ? c_bytes(jobs[job]) : 0;
+        bytes += sums_bytes(jobs[job]) + (placed->c == NULL ? c_bytes(jobs[job]) : 0);
     }
     if (status == MM_OK && (bytes > 0 || jobs[0]->work.batch_key == 0))
         status = mm_cuda_workspace(lane, bytes, &workspace, error);

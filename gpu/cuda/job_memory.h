@@ -11,6 +11,7 @@ __BEGIN_DECLS
 struct mm_cuda_placed {
     void *operands[MM_OPERANDS_MAX];
     void *c;
+    void *sums; /* the product's sums, if a pass after a shared launch applies the epilogue */
 };
 
 struct mm_cuda_memory {

@@ -66,6 +66,13 @@ struct mm_lane {
 enum mm_status mm_cuda_launch(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error);
 
+/* Launches products of a stack by the layout's batch kernel. A plan->launch_stack function. */
+enum mm_status mm_cuda_launch_stack(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane, struct mm_error *error);
+
+/* Whether the layout has a batch kernel, and its grid is large enough for the products of this stack. */
+bool mm_cuda_can_launch_stack(const struct mm_plan *plan, const struct mm_product *product);
+
 /* Returns how many rows of C a band has. Returns m, so the product is not divided, in these cases:
  * - The forecast of the product is at most 100 ms.
  * - plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor).

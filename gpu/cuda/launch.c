@@ -1,6 +1,7 @@
 /* Launches kernels of any variant, and reads their attributes. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/queue/progress.h"
 
 enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
@@ -63,15 +64,20 @@ static struct mm_cuda_items items_of(const struct mm_plan *plan, const struct mm
         items.stack.dims[dim] = stack->dims[dim];
         items.stack.a_steps[dim] = stack->a_steps[dim] * a_bytes;
         items.stack.b_steps[dim] = stack->b_steps[dim] * b_bytes;
-        items.stack.addend_steps[dim] = stack->addend_steps[dim] * mm_matrix_bytes(&first.addend);
     }
     return items;
 }
 
+bool mm_cuda_can_launch_stack(const struct mm_plan *plan, const struct mm_product *product) {
+    return plan->layout.batch_kernel != NULL &&
+           mm_size_divide_up(product->m, plan->layout.block_rows) <= GRID_Y_MAX;
+}
+
 /* Launches the batch kernel for products of a stack. Each layer of the grid (blockIdx.z) computes one
  * product. A grid has at most 65535 layers, so this can need several launches. */
-static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
-                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_launch_stack(const struct mm_plan *plan, const struct mm_product *product,
+                                    size_t first, size_t count, struct mm_lane *lane,
+                                    struct mm_error *error) {
     struct mm_layout layout = plan->layout;
     struct mm_cuda_items items = items_of(plan, product);
     void *arguments[] = {&items};
@@ -95,7 +101,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
     struct mm_layout batch = plan->layout;
     enum mm_status status = MM_OK;
     batch.kernel = batch.batch_kernel;
-    if (product->stack != NULL && plan->launch_stack == launch_stack)
+    if (product->stack != NULL && plan->launch_stack != NULL && batch.kernel != NULL)
         status = mm_cuda_load(&batch, lane, error); /* bands of rows need the kernel below as well */
     if (status == MM_OK && plan->prepare != NULL)
         status = plan->prepare(plan, product, lane, error);
@@ -123,10 +129,13 @@ enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *pl
             plan->variant->name, mm_dtype_name(product->a.dtype),
             mm_dtype_name(mm_dtype_result(product->a.dtype)), mm_dtype_name(product->c.dtype));
     plan->launch = mm_cuda_launch;
-    const enum mm_status status = plan->variant->plan[product->a.dtype](product, plan, error);
-    if (plan->launch_stack == NULL && plan->layout.batch_kernel != NULL &&
-        mm_size_divide_up(product->m, plan->layout.block_rows) <= GRID_Y_MAX)
-        plan->launch_stack = launch_stack;
+    mm_variant_plan *const plan_product = plan->variant->plan[product->a.dtype];
+    if (product->epilogue.is_set && !plan->variant->finishes)
+        return mm_cuda_plan_finish(plan_product, product, plan, error);
+    const enum mm_status status = plan_product(product, plan, error);
+    if (plan->launch_stack == NULL && plan->before_finish.launch == NULL &&
+        mm_cuda_can_launch_stack(plan, product))
+        plan->launch_stack = mm_cuda_launch_stack;
     return status;
 }
 

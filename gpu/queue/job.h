@@ -11,7 +11,7 @@
 struct mm_device_copy;
 
 /* Products that one launch may compute together. */
-enum { MM_BATCH_MAX = 46 };
+enum { MM_BATCH_MAX = 64 };
 
 struct mm_job {
     struct mm_work work; /* first member; its kind is MM_WORK_PRODUCT */

@@ -92,11 +92,12 @@ static enum mm_status copy_operands(mm_cuda_step *run, const struct mm_device *d
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     const struct call call = call_of(product, lane->scratch);
+    const struct mm_cuda_sums sums = mm_cuda_sums_of(product, &call.product.c);
     enum mm_status status = copy_operands(mm_plan_launch, plan->device, product, &call, lane, error);
     if (status == MM_OK)
         status = mm_blas_multiply(&call.product, call.workspace, lane, error);
     if (status == MM_OK && call.replaces_c)
-        status = mm_cuda_finish(mm_plan_launch, plan, product, &call.product.c, lane, error);
+        status = mm_cuda_finish(&sums, 1, call.product.c.dtype, lane, error);
     return status;
 }
 
@@ -107,9 +108,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
         return status;
     const struct call call = call_of(product, NULL);
     status = copy_operands(mm_cuda_prepare, plan->device, product, &call, lane, error);
-    if (status == MM_OK && call.replaces_c)
-        status = mm_cuda_finish(mm_cuda_prepare, plan, product, &call.product.c, lane, error);
-    return status;
+    const struct mm_layout pass = mm_cuda_finish_layout(call.product.c.dtype);
+    return status == MM_OK && call.replaces_c ? mm_cuda_load(&pass, lane, error) : status;
 }
 
 static bool fits(const struct mm_matrix *matrix) {
@@ -136,8 +136,6 @@ enum mm_status mm_cuda_blas(const struct mm_product *product, struct mm_plan *pl
         return mm_fail(error, MM_UNSUPPORTED, "blas cannot run here: %s", missing);
     if (product->k == 0)
         return mm_cuda_tiled_16(product, plan, error);
-    if (product->epilogue.is_set)
-        return mm_cuda_plan_finish(mm_cuda_blas, product, plan, error);
     plan->workspace_bytes = call_of(product, NULL).bytes;
     plan->prepare = prepare;
     plan->launch = launch;

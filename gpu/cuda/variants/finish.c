@@ -4,6 +4,36 @@
 #include "gpu/cuda/lane.h"
 #include "gpu/cuda/memory.h"
 
+struct mm_cuda_sums mm_cuda_sums_of(const struct mm_product *product, const struct mm_matrix *sums) {
+    return (struct mm_cuda_sums){.terms = mm_product_terms(product),
+                                 .sums = sums->data,
+                                 .c = product->c.data,
+                                 .sums_ld = sums->ld,
+                                 .c_ld = product->c.ld,
+                                 .m = product->c.rows,
+                                 .n = product->n};
+}
+
+enum mm_status mm_cuda_finish(const struct mm_cuda_sums *sums, unsigned count, enum mm_dtype dtype,
+                              struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout layout = mm_cuda_finish_layout(dtype);
+    enum mm_status status = MM_OK;
+    for (unsigned done = 0; done < count && status == MM_OK; done += MM_CUDA_SUMS_MAX) {
+        struct mm_cuda_pass pass;
+        void *arguments[] = {&pass};
+        dim3 grid = {0, count - done < MM_CUDA_SUMS_MAX ? count - done : MM_CUDA_SUMS_MAX, 1};
+        for (unsigned index = 0; index < grid.y; index++) {
+            const struct mm_cuda_sums *next = &pass.of[index];
+            pass.of[index] = sums[done + index];
+            const size_t blocks = mm_size_divide_up(next->m, layout.block_rows) *
+                                  mm_size_divide_up(next->n, layout.block_cols);
+            grid.x = blocks > grid.x ? (unsigned)blocks : grid.x;
+        }
+        status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
+    }
+    return status;
+}
+
 /* Returns the product without its epilogue. This product stores its sums in C, or in `workspace` if C has
  * another type. */
 static struct mm_product plain_of(const struct mm_product *product, void *workspace) {
@@ -16,48 +46,56 @@ static struct mm_product plain_of(const struct mm_product *product, void *worksp
     return plain;
 }
 
-enum mm_status mm_cuda_finish(mm_cuda_step *run, const struct mm_plan *plan, const struct mm_product *product,
-                              const struct mm_matrix *sums, struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_plan pass = {.device = plan->device,
-                                 .variant = plan->variant,
-                                 .launch = mm_cuda_launch,
-                                 .layout = mm_cuda_finish_layout(sums->dtype)};
-    struct mm_product finished = *product;
-    finished.m = product->c.rows;
-    finished.a = *sums;
-    finished.transpose_a = false;
-    finished.stack = NULL;
-    return run(&pass, &finished, lane, error);
-}
-
-static void *sums_at(const struct mm_plan *plan, const struct mm_lane *lane) {
-    return (char *)lane->scratch + plan->sums_offset;
+static struct mm_product plain_on(const struct mm_plan *plan, const struct mm_product *product,
+                                  const struct mm_lane *lane) {
+    return plain_of(product, (char *)lane->scratch + plan->sums_offset);
 }
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
-    const struct mm_product plain = plain_of(product, sums_at(plan, lane));
+    const struct mm_product plain = plain_on(plan, product, lane);
+    const struct mm_cuda_sums sums = mm_cuda_sums_of(product, &plain.c);
     const enum mm_status status = plan->before_finish.launch(plan, &plain, lane, error);
-    return status == MM_OK ? mm_cuda_finish(mm_plan_launch, plan, product, &plain.c, lane, error) : status;
+    return status == MM_OK ? mm_cuda_finish(&sums, 1, plain.c.dtype, lane, error) : status;
+}
+
+static void move_down(struct mm_matrix *matrix, size_t rows) {
+    matrix->data = (char *)matrix->data + rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+}
+
+/* Launches a part of a stack by the batch kernel. */
+static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                   size_t count, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_product plain = plain_on(plan, product, lane);
+    struct mm_product part = *product;
+    struct mm_matrix sums = plain.c;
+    move_down(&part.c, first * product->m);
+    move_down(&part.addend, first * product->m);
+    move_down(&sums, first * product->m);
+    part.c.rows = count * product->m;
+    const struct mm_cuda_sums finished = mm_cuda_sums_of(&part, &sums);
+    const enum mm_status status = mm_cuda_launch_stack(plan, &plain, first, count, lane, error);
+    return status == MM_OK ? mm_cuda_finish(&finished, 1, sums.dtype, lane, error) : status;
 }
 
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product plain = plain_of(product, NULL);
+    const struct mm_layout pass = mm_cuda_finish_layout(plain.c.dtype);
     const enum mm_status status = plan->before_finish.prepare != NULL
                                       ? plan->before_finish.prepare(plan, &plain, lane, error)
                                       : mm_cuda_load(&plan->layout, lane, error);
-    return status == MM_OK ? mm_cuda_finish(mm_cuda_prepare, plan, product, &plain.c, lane, error) : status;
+    return status == MM_OK ? mm_cuda_load(&pass, lane, error) : status;
 }
 
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error) {
     const struct mm_stack *stack = product->stack;
-    const bool share_addends =
-        stack != NULL && product->addend.rows > 0 && stack->addend_count != stack->count;
     /* One pass covers a stack, unless products share an addend. Then each product has launches of its own. */
+    const bool is_split = stack != NULL && product->addend.rows > 0 &&
+                          (stack->addend_count != stack->count || product->transpose_addend);
     const struct mm_product first = mm_product_item(product, 0);
-    const struct mm_product plain = plain_of(share_addends ? &first : product, NULL);
+    const struct mm_product plain = plain_of(is_split ? &first : product, NULL);
     const enum mm_status status = plan_product(&plain, plan, error);
     if (status != MM_OK)
         return status;
@@ -65,9 +103,10 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
     plan->before_finish.prepare = plan->prepare;
     plan->launch = launch;
     plan->prepare = prepare;
-    if (share_addends)
+    if (is_split)
         plan->launch_stack = NULL;
-    plan->layout.batch_kernel = NULL;
+    else if (plan->launch_stack == NULL && mm_cuda_can_launch_stack(plan, product))
+        plan->launch_stack = launch_stack;
     plan->sums_offset = mm_cuda_aligned(plan->workspace_bytes);
     if (product->c.dtype != plain.c.dtype)
         plan->workspace_bytes = plan->sums_offset + mm_matrix_bytes(&plain.c);

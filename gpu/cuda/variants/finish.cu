@@ -1,66 +1,69 @@
-/* Applies an epilogue to the sums of a product, rounds the results to C's type, and stores them in C. The
- * sums are operand A of this pass, and may lie in C itself. Each thread computes TURNS elements of one
- * column, so it has TURNS loads in flight. Neighbouring threads load neighbouring elements. */
+/* Applies epilogues to sums of products, rounds the results to C's type, and stores them in C. Each row of the
+ * grid computes one C. Each thread computes TURNS elements of one column, so it has TURNS loads in flight.
+ * Neighbouring threads load neighbouring elements. */
+#include "gpu/cuda/variants/finish.cuh"
 #include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/follow.cuh"
-#include "gpu/cuda/variants/kernel.cuh"
 
 namespace {
 
 constexpr unsigned LINES = 8; /* rows that a block computes at a time */
-constexpr unsigned TURNS = 8; /* a block computes TURNS·LINES rows */
+constexpr unsigned TURNS = 8;
+constexpr unsigned ROWS = LINES * TURNS;
+constexpr unsigned COLS = 32;
 
-__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, float x) {
-    mm_store_float(c.dtype, c.data, index, x);
+__device__ __forceinline__ void store(enum mm_dtype dtype, void *c, size_t index, float x) {
+    mm_store_float(dtype, c, index, x);
 }
-__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, double x) {
-    mm_store_double(c.dtype, c.data, index, x);
+__device__ __forceinline__ void store(enum mm_dtype dtype, void *c, size_t index, double x) {
+    mm_store_double(dtype, c, index, x);
 }
-__device__ __forceinline__ void mm_store(const struct mm_matrix &c, size_t index, uint32_t x) {
-    mm_store_uint32_t(c.dtype, c.data, index, x);
+__device__ __forceinline__ void store(enum mm_dtype dtype, void *c, size_t index, uint32_t x) {
+    mm_store_uint32_t(dtype, c, index, x);
+}
+__device__ __forceinline__ void store(enum mm_dtype dtype, void *c, size_t index, uint64_t x) {
+    mm_store_uint64_t(dtype, c, index, x);
 }
 
-struct block {
-    static constexpr unsigned ROWS = LINES * TURNS;
-    static constexpr unsigned COLS = 32;
-    static constexpr unsigned THREADS_X = COLS;
-    static constexpr unsigned THREADS_Y = LINES;
-};
-
-template <enum mm_dtype SUM>
-__global__ void __launch_bounds__(block::THREADS_X *block::THREADS_Y)
-    finish(const __grid_constant__ struct mm_product product) {
-    const unsigned col = blockIdx.x * block::COLS + threadIdx.x;
-    const unsigned first_row = blockIdx.y * block::ROWS + threadIdx.y;
+template <enum mm_dtype DTYPE>
+__global__ void __launch_bounds__(COLS *LINES) finish(const __grid_constant__ struct mm_cuda_pass pass) {
+    using sum_type = typename mm_cuda_element<DTYPE>::sum_type;
+    const struct mm_cuda_sums &item = pass.of[blockIdx.y];
+    const unsigned across = static_cast<unsigned>((item.n + COLS - 1) / COLS); /* blocks along a row of C */
+    const size_t col = size_t{blockIdx.x % across} * COLS + threadIdx.x;
+    const size_t first_row = size_t{blockIdx.x / across} * ROWS + threadIdx.y;
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
-    const auto *sums = static_cast<const typename mm_cuda_element<SUM>::sum_type *>(product.a.data);
-    if (col >= product.n)
+    if (col >= item.n)
         return;
-    typename mm_cuda_element<SUM>::sum_type x[TURNS] = {};
+    sum_type x[TURNS] = {};
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
-        if (first_row + turn * LINES < product.m)
-            x[turn] = sums[size_t{first_row + turn * LINES} * product.a.ld + col];
-    const auto row = [=](unsigned turn) { return size_t{first_row} + turn * LINES; };
+        if (first_row + turn * LINES < item.m)
+            x[turn] = static_cast<const sum_type *>(item.sums)[(first_row + turn * LINES) * item.sums_ld + col];
+    const auto row = [=](unsigned turn) { return first_row + turn * LINES; };
     const auto its_col = [=](unsigned) { return col; };
-    if (product.epilogue.is_set && product.c.dtype == SUM)
-        mm_cuda_finish<true, true>(product, x, row, its_col);
-    else if (product.epilogue.is_set)
-        mm_cuda_finish<true, false>(product, x, row, its_col);
+    if (item.terms.epilogue.is_set && item.terms.dtype == DTYPE)
+        mm_cuda_finish<true, true>(item.terms, item.m, item.n, x, row, its_col);
+    else if (item.terms.epilogue.is_set)
+        mm_cuda_finish<true, false>(item.terms, item.m, item.n, x, row, its_col);
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
-        if (first_row + turn * LINES < product.m)
-            mm_store(product.c, size_t{first_row + turn * LINES} * product.c.ld + col, x[turn]);
+        if (first_row + turn * LINES < item.m)
+            store(item.terms.dtype, item.c, (first_row + turn * LINES) * item.c_ld + col, x[turn]);
 }
 
 } // namespace
 
-struct mm_layout mm_cuda_finish_layout(enum mm_dtype sum) {
-    struct mm_layout layout = mm_layout_over<block>();
+struct mm_layout mm_cuda_finish_layout(enum mm_dtype dtype) {
+    struct mm_layout layout = {};
     layout.follows = mm_kernels_wait();
-    layout.kernel = sum == MM_FLOAT64 ? reinterpret_cast<const void *>(finish<MM_FLOAT64>)
-                    : sum == MM_INT32 ? reinterpret_cast<const void *>(finish<MM_INT32>)
-                                      : reinterpret_cast<const void *>(finish<MM_FLOAT32>);
+    layout.block_rows = ROWS;
+    layout.block_cols = layout.threads_x = COLS;
+    layout.threads_y = LINES;
+    layout.kernel = dtype == MM_FLOAT64 ? reinterpret_cast<const void *>(finish<MM_FLOAT64>)
+                    : dtype == MM_INT32 ? reinterpret_cast<const void *>(finish<MM_INT32>)
+                    : dtype == MM_INT64 ? reinterpret_cast<const void *>(finish<MM_INT64>)
+                                        : reinterpret_cast<const void *>(finish<MM_FLOAT32>);
     return layout;
 }

@@ -1,24 +1,45 @@
-/* Applies the epilogue in a pass after the product. Some variants need this pass because they cannot apply
- * the epilogue when they store C: libraries cannot, and some kernels have too few registers. Functions with
- * the parameter `lane` must be called by the thread that uses the lane. */
+/* Applies the epilogue in a pass after the product. `simt`, `fp32_tensor` and `tensor` apply most epilogues
+ * when they store C. All other products need this pass: those of other variants, of stacks and of batches.
+ * Functions with the parameter `lane` must be called by the thread that uses the lane. */
 #pragma once
 
 #include "gpu/cuda/variants/passes.h"
 
 __BEGIN_DECLS
 
+/* m×n sums, and the matrix C for the results. Both lie in memory that the device can read, and may be the
+ * same. */
+struct mm_cuda_sums {
+    struct mm_terms terms; /* terms.dtype is C's type */
+    const void *sums;
+    void *c;
+    size_t sums_ld;
+    size_t c_ld;
+    size_t m;
+    size_t n;
+};
+
+enum { MM_CUDA_SUMS_MAX = 40 };
+
+/* The parameter of the pass. It computes all of these matrices. */
+struct mm_cuda_pass {
+    struct mm_cuda_sums of[MM_CUDA_SUMS_MAX];
+};
+
+/* Returns the sums of `product` that lie in `sums`. If the product is a stack, the sums of its products lie one
+ * below another. If the product has no epilogue, the pass only rounds the sums. */
+struct mm_cuda_sums mm_cuda_sums_of(const struct mm_product *product, const struct mm_matrix *sums);
+
+/* Finishes `count` matrices of sums of the type `dtype` (mm_dtype_sum). */
+enum mm_status mm_cuda_finish(const struct mm_cuda_sums *sums, unsigned count, enum mm_dtype dtype,
+                              struct mm_lane *lane, struct mm_error *error);
+
 /* Plans a product with an epilogue as two steps: `plan_product` plans the product without the epilogue, and
- * then a second kernel applies the epilogue. If C has another type than the sums, the workspace contains the
- * sums. */
+ * then the pass applies the epilogue. If C has another type than the sums, the workspace contains the sums. */
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error);
 
-/* Rounds m×n sums to C's type and stores them in C. If product->epilogue is set, applies it before rounding.
- * If the product is a stack, the sums of its products lie one below another. */
-enum mm_status mm_cuda_finish(mm_cuda_step *run, const struct mm_plan *plan, const struct mm_product *product,
-                              const struct mm_matrix *sums, struct mm_lane *lane, struct mm_error *error);
-
-/* Returns the layout of the pass for a type of sums: MM_FLOAT32, MM_FLOAT64 or MM_INT32. */
-struct mm_layout mm_cuda_finish_layout(enum mm_dtype sum);
+/* Returns the layout of the pass for a type of sums. */
+struct mm_layout mm_cuda_finish_layout(enum mm_dtype dtype);
 
 __END_DECLS

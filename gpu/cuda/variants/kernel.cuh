@@ -69,12 +69,10 @@ __device__ __forceinline__ void mm_cuda_move_on(const struct mm_cuda_stack &stac
         const size_t at = left % stack.dims[dim];
         mm_cuda_move(&product->a, at * stack.a_steps[dim]);
         mm_cuda_move(&product->b, at * stack.b_steps[dim]);
-        mm_cuda_move(&product->addend, at * stack.addend_steps[dim]);
         left /= stack.dims[dim];
     }
     mm_cuda_move(&product->a, left * stack.a_steps[0]);
     mm_cuda_move(&product->b, left * stack.b_steps[0]);
-    mm_cuda_move(&product->addend, left * stack.addend_steps[0]);
     mm_cuda_move(&product->c, index * stack.c_step);
 }
 
@@ -88,14 +86,7 @@ __device__ __forceinline__ struct mm_product mm_cuda_product_of(const struct mm_
     product.a = mm_cuda_dense(item.a, TRANSPOSE_A ? item.k : item.m, TRANSPOSE_A ? item.m : item.k);
     product.b = mm_cuda_dense(item.b, TRANSPOSE_B ? item.n : item.k, TRANSPOSE_B ? item.k : item.n);
     product.c = mm_cuda_dense(item.c, item.m, item.n);
-    product.c.dtype = static_cast<enum mm_dtype>(item.c_dtype);
-    product.transpose_addend = item.transpose_addend;
-    product.addend = mm_cuda_dense(item.addend, item.transpose_addend ? item.n : item.m,
-                                   item.transpose_addend ? item.m : item.n);
-    product.addend.rows = item.has_addend ? product.addend.rows : 0;
-    product.bias = mm_cuda_dense(item.bias, item.has_bias, item.n);
-    product.epilogue = {item.has_epilogue, static_cast<enum mm_activation>(item.activation), item.alpha,
-                        item.beta};
+    product.c.dtype = item.c_dtype;
     product.tile = batch.tile;
     mm_cuda_move_on(batch.stack, &product);
     return product;

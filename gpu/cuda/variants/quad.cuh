@@ -24,10 +24,6 @@ __device__ __forceinline__ void mm_read_quad(float *to, const float *from) {
 __device__ __forceinline__ void mm_store_quad(const struct mm_product &product, bool wide, unsigned row,
                                               unsigned col, const float *sums) {
     float *to = static_cast<float *>(product.c.data) + row * product.c.ld + col;
-    if (product.epilogue.is_set) {
-        mm_store_four<1>(product, row, col, sums);
-        return;
-    }
     if (wide && col + MM_QUAD <= product.n) {
         *reinterpret_cast<float4 *>(to) = make_float4(sums[0], sums[1], sums[2], sums[3]);
         return;

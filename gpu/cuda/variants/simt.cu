@@ -12,6 +12,7 @@
 #include "gpu/cuda/variants/simt.h"
 
 #include "gpu/device/backend.h"
+#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/simt.cuh"
 #include "gpu/cuda/variants/simt_vectors.cuh"
 #include "gpu/cuda/variants.h"
@@ -52,6 +53,9 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
         for (unsigned i = 0; i < MM_QUAD; i++)
             sums[i] += next[i];
     }
+    if (params.product.epilogue.is_set)
+        mm_cuda_finish<true, true>(
+            mm_product_terms(&params.product), params.product.m, params.product.n, sums, [=](unsigned) { return row; }, [=](unsigned i) { return col + i; });
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);
 }
 
@@ -342,8 +346,9 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 }
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+    if (product->epilogue.is_set && product->stack != nullptr)
+        return mm_cuda_plan_finish(mm_cuda_simt, product, plan, error);
     const struct choice choice = choice_of(product, plan->device);
-    (void)error;
     plan->launch = launch;
     plan->prepare = mm_cuda_simt_prepare;
     plan->splits = choice.splits;

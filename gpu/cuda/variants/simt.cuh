@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/cuda/variants/async.cuh"
+#include "gpu/cuda/variants/finish.cuh"
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants/quad.cuh"
@@ -376,6 +377,8 @@ __global__ void __launch_bounds__(TILE::THREADS, TILE::SHAPE.resident)
                                                      reinterpret_cast<float *>(mm_simt_slabs), sums);
     mm_simt_epilogue<TILE, TRANSPOSE_A, TRANSPOSE_B>(mm_simt_split_of(params.product), thread, first_row,
                                                      first_col, sums);
+    if (params.product.epilogue.is_set)
+        mm_cuda_finish_block<TILE::ROWS, TILE::COLS, TILE::THREADS>(params.product, first_row, first_col);
 }
 
 /* Whether a block of a batch can add up splits. Large tiles have no registers for a second set of sums. */

@@ -83,9 +83,9 @@ __device__ __forceinline__ void mm_simt_store(const struct mm_simt_vector_params
                                               unsigned vector, float sum) {
     const struct mm_product product = mm_simt_split_of(params.product);
     if (params.are_columns)
-        mm_store_c(product, line, vector, sum);
+        mm_store_c_float(&product, line, vector, sum);
     else
-        mm_store_c(product, vector, line, sum);
+        mm_store_c_float(&product, vector, line, sum);
 }
 
 /* Computes lines that are stored rows. A warp computes a line, and adds its threads' sums by shuffles. */

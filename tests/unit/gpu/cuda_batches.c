@@ -199,7 +199,8 @@ static struct mm_job *add_terms(unsigned index, unsigned terms) {
     return jobs[index];
 }
 
-/* Products with and without an epilogue share a launch, which reads addends and biases in host memory. */
+/* Products with and without an epilogue share a launch. One pass applies all epilogues, and reads addends and
+ * biases in host memory. */
 static void epilogues_share_a_launch(void **state) {
     for (unsigned index = 0; index < COUNT(addend); index++)
         addend[index] = (float)(index % 7) - 3.0F;
@@ -216,6 +217,7 @@ static void epilogues_share_a_launch(void **state) {
         assert_int_equal(jobs[index]->outcome.uploaded_bytes, 2 * 17 * 3 * sizeof(float));
     }
     assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.passes, 1);
 }
 
 /* Addends and biases that a batch cannot read. */

@@ -130,27 +130,40 @@ static void pad(const struct mm_product *product) {
                (char *)product->a.data + row * product->a.ld * bytes, product->n * bytes);
 }
 
-static void finish(const struct mm_product *product) {
-    seen.finished++;
-    assert_false(product->transpose_a);
-    for (size_t row = 0; row < product->m; row++)
-        for (size_t col = 0; col < product->n; col++)
-            store(product, row, col, at(&product->a, false, row, col));
-}
+#define FINISH(SUM)                                                                                          \
+    static void finish_##SUM(const struct mm_cuda_sums *sums) {                                              \
+        for (size_t row = 0; row < sums->m; row++)                                                           \
+            for (size_t col = 0; col < sums->n; col++) {                                                     \
+                SUM x = ((const SUM *)sums->sums)[row * sums->sums_ld + col];                                \
+                if (sums->terms.epilogue.is_set)                                                             \
+                    x = mm_finish_##SUM(&sums->terms, row, col, x);                                          \
+                mm_store_##SUM(sums->terms.dtype, sums->c, row * sums->c_ld + col, x);                       \
+            }                                                                                                \
+    }
+FINISH(float)
+FINISH(double)
+FINISH(uint32_t)
 
-static bool finishes(const void *kernel) {
-    return kernel == mm_cuda_finish_layout(MM_FLOAT32).kernel ||
-           kernel == mm_cuda_finish_layout(MM_FLOAT64).kernel ||
-           kernel == mm_cuda_finish_layout(MM_INT32).kernel;
+/* Runs the pass if the kernel is its kernel for a type of sums. */
+static bool finish(const void *kernel, const struct mm_cuda_sums *sums) {
+    if (kernel == mm_cuda_finish_layout(MM_FLOAT32).kernel)
+        finish_float(sums);
+    else if (kernel == mm_cuda_finish_layout(MM_FLOAT64).kernel)
+        finish_double(sums);
+    else if (kernel == mm_cuda_finish_layout(MM_INT32).kernel)
+        finish_uint32_t(sums);
+    else
+        return false;
+    seen.finished++;
+    return true;
 }
 
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
                                        void **arguments) {
     const struct mm_product *product = arguments[0];
-    if (finishes(kernel)) {
-        assert_ptr_equal(kernel, mm_cuda_finish_layout(product->a.dtype).kernel);
-        finish(product);
-    } else if (kernel == mm_cuda_pad_layout(product->a.dtype).kernel) {
+    if (finish(kernel, arguments[0]))
+        return cudaSuccess;
+    if (kernel == mm_cuda_pad_layout(product->a.dtype).kernel) {
         pad(product);
     } else {
         turn(product);

@@ -1,5 +1,6 @@
 #include "fake_cuda.h"
 #include "gpu/check/verify.h"
+#include "gpu/cuda/variants/finish.h"
 #include "tests/unit/unit.h"
 
 struct fake_cuda fake_cuda;
@@ -254,36 +255,42 @@ void fake_compute(const struct mm_product *product, bool transposes) {
     }
 }
 
-/* Returns an operand of an item. Kernels read no data of an absent operand. */
-static struct mm_matrix item_matrix(enum mm_dtype dtype, size_t rows, size_t cols, const void *data) {
+/* Returns an operand of an item. Kernels only read operands. */
+static struct mm_matrix item_matrix(size_t rows, size_t cols, const void *data) {
     union {
         const void *constant;
         void *data;
     } address = {data};
-    return mm_matrix_dense(dtype, rows, cols, address.data);
+    return mm_matrix_dense(MM_FLOAT32, rows, cols, address.data);
 }
 
 static void compute_items(const struct mm_cuda_items *items, unsigned count, bool transposes) {
     for (unsigned index = 0; index < count; index++) {
         const struct mm_cuda_item *item = &items->items[index];
-        const enum mm_dtype c_dtype = (enum mm_dtype)item->c_dtype;
-        const bool turned = item->transpose_addend;
         const struct mm_product product = {
             .m = item->m,
             .n = item->n,
             .k = item->k,
-            .a = item_matrix(MM_FLOAT32, transposes ? item->k : item->m, transposes ? item->m : item->k,
-                             item->a),
-            .b = item_matrix(MM_FLOAT32, item->k, item->n, item->b),
-            .c = mm_matrix_dense(c_dtype, item->m, item->n, item->c),
-            .addend = item_matrix(c_dtype, item->has_addend ? (turned ? item->n : item->m) : 0,
-                                  turned ? item->m : item->n, item->addend),
-            .bias = item_matrix(c_dtype, item->has_bias, item->n, item->bias),
-            .epilogue = {item->has_epilogue, (enum mm_activation)item->activation, item->alpha, item->beta},
-            .transpose_addend = turned};
+            .a = item_matrix(transposes ? item->k : item->m, transposes ? item->m : item->k, item->a),
+            .b = item_matrix(item->k, item->n, item->b),
+            .c = mm_matrix_dense(item->c_dtype, item->m, item->n, item->c)};
         assert_int_equal(item->split_depth, item->k < 2 ? item->k : fake_split_depth(item->k));
         fake_compute(&product, transposes);
     }
+}
+
+struct mm_layout mm_cuda_finish_layout(enum mm_dtype dtype) {
+    return (struct mm_layout){
+        .kernel = &fake_kernels.pass, .block_rows = 64, .block_cols = 32, .threads_x = 32, .threads_y = 8};
+}
+
+static void finish(const struct mm_cuda_sums *sums) {
+    for (size_t row = 0; row < sums->m; row++)
+        for (size_t col = 0; col < sums->n; col++) {
+            const float sum = ((const float *)sums->sums)[row * sums->sums_ld + col];
+            mm_store_float(sums->terms.dtype, sums->c, row * sums->c_ld + col,
+                           mm_finish_float(&sums->terms, row, col, sum));
+        }
 }
 
 static bool is_for_batches(const void *kernel) {
@@ -312,6 +319,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->block_cols, FAKE_BLOCK);
         assert_int_equal(((const struct mm_cuda_items *)arguments[0])->stack.rank, 0);
         compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.transposed_batch);
+    } else if (kernel == &fake_kernels.pass) {
+        fake_cuda.passes++;
+        for (unsigned index = 0; index < launch->gridDim.y; index++)
+            finish(&((const struct mm_cuda_pass *)arguments[0])->of[index]);
     } else if (!is_ours(kernel)) {
         assert_true(fake_cuda.notes < 4);
         fake_cuda.noted[fake_cuda.notes].product = *(const struct mm_product *)arguments[0];

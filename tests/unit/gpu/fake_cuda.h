@@ -17,6 +17,7 @@ struct fake_cuda {
     size_t gathered_words;
     unsigned launches;
     unsigned batches;
+    unsigned passes; /* launches of the pass that applies epilogues */
     dim3 grid; /* grid of the last batch */
     struct {
         struct mm_product product;
@@ -46,7 +47,7 @@ extern struct fake_cuda fake_cuda;
 
 /* Addresses that stand for kernels with blocks of FAKE_BLOCK × FAKE_BLOCK. `lonely` has no batch kernel. */
 struct fake_kernels {
-    char plain, transposed, plain_batch, transposed_batch, lonely;
+    char plain, transposed, plain_batch, transposed_batch, lonely, pass;
 };
 extern const struct fake_kernels fake_kernels;
 enum { FAKE_BLOCK = 16, FAKE_GRID_Y_MAX = 65535 };

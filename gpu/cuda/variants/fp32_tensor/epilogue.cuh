@@ -5,7 +5,7 @@
  * - the guard must count the accuracy that the warp's sums lose */
 #pragma once
 
-#include "gpu/cuda/variants/element.cuh"
+#include "gpu/cuda/variants/finish.cuh"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/wgmma/block.cuh"
 
@@ -95,11 +95,8 @@ __device__ __forceinline__ void epilogue_slow(const mm_fp32_plan &plan, const li
             const float least = mm_fp32_least(of_row, of_col);
             if (row >= product.m || col >= product.n)
                 continue;
-            float x[1] = {mm_fp32_unscaled(sums.sums[i], exponent)};
-            if (product.epilogue.is_set)
-                mm_cuda_finish<false, true>(
-                    product, x, [=](unsigned) { return row; }, [=](unsigned) { return col; });
-            static_cast<float *>(product.c.data)[row * product.c.ld + col] = x[0];
+            static_cast<float *>(product.c.data)[row * product.c.ld + col] =
+                mm_fp32_unscaled(sums.sums[i], exponent);
             if (!(fabsf(sums.sums[i]) >= least)) {
                 note_uncertain(plan, row, col);
             } else if (adds) {
@@ -150,78 +147,24 @@ __device__ __forceinline__ void store_pair(const destination &destination, unsig
         to[1] = x[1];
 }
 
-/* The addend and the bias of the product's epilogue, beginning at the thread's first column. */
-struct thread_terms {
-    mm_terms terms;
-    const float *addend[2]; /* in each of the thread's two rows */
-    const float *bias;
-};
-
-__device__ __forceinline__ thread_terms thread_terms_of(const mm_product &product, const mm_tile &tile,
-                                                        const mm_tile &first) {
-    const mm_terms terms = mm_product_terms(&product);
-    const size_t row = tile.row * ROWS + first.row, col = tile.col * COLS + first.col;
-    const float *addend =
-        static_cast<const float *>(terms.addend) + row * terms.addend_row_step + col * terms.addend_col_step;
-    return {
-        terms, {addend, addend + 8 * terms.addend_row_step}, static_cast<const float *>(terms.bias) + col};
-}
-
-/* Loads two neighbours of a row. They lie `step` elements apart; if TWO, one access loads both. `left` is the
- * number of columns from the first of them to the end of C. Loads 0 for elements outside C. */
+/* The fast epilogue: undoes the scale of the sums and stores them. If TWO, each access stores two sums. Sets
+ * `largest` to the largest magnitude of the thread's elements of op(A)·op(B). If a scale is not a normal
+ * float, returns false. In this case the stored elements and `largest` are wrong. */
 template <bool TWO>
-__device__ __forceinline__ float2 load_pair(const float *from, size_t step, unsigned left, bool is_there) {
-    if (TWO && is_there && left > 0)
-        return __ldg(reinterpret_cast<const float2 *>(from));
-    return {!TWO && is_there && left > 0 ? __ldg(from) : 0.0f,
-            !TWO && is_there && left > 1 ? __ldg(from + step) : 0.0f};
-}
-
-/* Sums whose terms are loaded together, because each load takes hundreds of cycles. */
-constexpr unsigned AT_ONCE = 24;
-
-/* Loads the terms of AT_ONCE sums, from `col` columns after the thread's first column on. */
-template <bool TWO>
-__device__ __forceinline__ void load_terms(const thread_terms &thread, const destination &destination,
-                                           unsigned col, float2 (&bias)[AT_ONCE / 4],
-                                           float2 (&addend)[AT_ONCE / 4][2]) {
-    const size_t step = thread.terms.addend_col_step;
-    const unsigned cols = max(destination.cols[0], destination.cols[1]);
-#pragma unroll
-    for (unsigned i = 0; i < AT_ONCE / 4; i++, col += 8) {
-#pragma unroll
-        for (unsigned down = 0; down < 2; down++) {
-            const unsigned in_row = destination.cols[down];
-            addend[i][down] = load_pair<TWO>(thread.addend[down] + col * step, step,
-                                             in_row - min(in_row, col), thread.terms.addend != nullptr);
-        }
-        bias[i] = load_pair<TWO>(thread.bias + col, 1, cols - min(cols, col), thread.terms.bias != nullptr);
-    }
-}
-
-/* The fast epilogue: undoes the scale of the sums and stores them. If TWO, each access stores two sums. If
- * FINISHES, applies the product's epilogue before storing. Sets `largest` to the largest magnitude of the
- * thread's elements of op(A)·op(B). If a scale is not a normal float, returns false. In this case the stored
- * elements and `largest` are wrong. */
-template <bool TWO, bool FINISHES>
 __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const line *lines,
                                               const mm_tile &first, const destination &destination,
-                                              const thread_terms &thread, bool &is_certain, float &largest) {
+                                              bool &is_certain, float &largest) {
     const line rows[2] = {lines[first.row], lines[first.row + 8]};
     const line *cols = lines + ROWS + first.col;
     int lowest = cols[0].exponent;
     int highest = cols[0].exponent;
     is_certain = true;
     largest = 0.0f;
-    float2 bias[AT_ONCE / 4] = {};
-    float2 addend[AT_ONCE / 4][2] = {};
 #pragma unroll
     for (unsigned i = 0; i < SUMS; i += 4) {
         const line col_lines[2] = {cols[i * 2], cols[i * 2 + 1]};
         lowest = min(lowest, min(col_lines[0].exponent, col_lines[1].exponent));
         highest = max(highest, max(col_lines[0].exponent, col_lines[1].exponent));
-        if (FINISHES && i % AT_ONCE == 0)
-            load_terms<TWO>(thread, destination, i * 2, bias, addend);
 #pragma unroll
         for (unsigned down = 0; down < 2; down++) {
             float x[2];
@@ -232,27 +175,12 @@ __device__ __forceinline__ bool epilogue_fast(const float (&sums)[SUMS], const l
                 x[j] = sum * mm_fp32_power_of_two(rows[down].exponent + col_lines[j].exponent);
                 largest = fmaxf(largest, fabsf(x[j]));
             }
-            if constexpr (FINISHES) {
-                const float2 of_addend = addend[i % AT_ONCE / 4][down], of_bias = bias[i % AT_ONCE / 4];
-                x[0] = mm_cuda_apply<false>(thread.terms, x[0], of_addend.x, of_bias.x);
-                x[1] = mm_cuda_apply<false>(thread.terms, x[1], of_addend.y, of_bias.y);
-            }
             store_pair<TWO>(destination, down, i * 2, x);
         }
     }
     lowest += min(rows[0].exponent, rows[1].exponent);
     highest += max(rows[0].exponent, rows[1].exponent);
     return lowest >= MM_FP32_POWER_MIN && highest <= MM_FP32_POWER_MAX;
-}
-
-/* Whether one access can load or store two neighbours at an even column. */
-__device__ __forceinline__ bool is_by_two(const mm_matrix &x) {
-    return x.ld % 2 == 0 && reinterpret_cast<size_t>(x.data) % 8 == 0;
-}
-
-__device__ __forceinline__ bool are_terms_by_two(const mm_product &product) {
-    return (product.addend.rows == 0 || (is_by_two(product.addend) && !product.transpose_addend)) &&
-           (product.bias.rows == 0 || is_by_two(product.bias));
 }
 
 /* Whether the thread's elements lose so little accuracy by float16's range that the guard ignores this
@@ -282,26 +210,21 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *l
     const mm_matrix &c = plan.product.c;
     const mm_tile first = mm_fragment_position(0);
     const destination destination = destination_of(c, tile, first);
-    const bool is_set = plan.product.epilogue.is_set;
-    const bool by_two = is_by_two(c) && c.cols % 2 == 0 && (!is_set || are_terms_by_two(plan.product));
-    const thread_terms terms = thread_terms_of(plan.product, tile, first);
+    const bool by_two =
+        c.ld % 2 == 0 && c.cols % 2 == 0 && reinterpret_cast<size_t>(c.data) % sizeof(float2) == 0;
     bool is_certain;
     float largest;
-    bool is_normal;
-    if (is_set)
-        is_normal =
-            by_two ? epilogue_fast<true, true>(sums, lines, first, destination, terms, is_certain, largest)
-                   : epilogue_fast<false, true>(sums, lines, first, destination, terms, is_certain, largest);
-    else
-        is_normal =
-            by_two ? epilogue_fast<true, false>(sums, lines, first, destination, terms, is_certain, largest)
-                   : epilogue_fast<false, false>(sums, lines, first, destination, terms, is_certain, largest);
+    const bool is_normal = by_two ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
+                                  : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
     const bool adds = !is_normal || !is_range_negligible(plan, peaks, lines, first.row, largest);
     if (!__all_sync(~0u, (is_certain && !adds) || is_too_uncertain(plan))) {
         mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, slot));
         const unsigned fours = !adds ? uncertain_fours(sums, lines) : (1u << SUMS / 4) - 1;
         epilogue_slow(plan, lines, slot, tile, fours, adds);
     }
+    if (plan.product.epilogue.is_set)
+        mm_cuda_finish_warp<16, COLS, float>(plan.product, tile.row * ROWS + first.row / 16 * 16,
+                                             tile.col * COLS);
 }
 
 } // namespace

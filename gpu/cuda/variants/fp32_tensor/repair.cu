@@ -115,6 +115,11 @@ __device__ bool is_range_costly(const mm_fp32_plan &plan) {
            MM_FP32_RANGE_SQUARES * sum_of_block(sum.squares, of_warp[1]);
 }
 
+/* Not inlined, because the activations would take registers from the sums. */
+__device__ __noinline__ void store(const mm_fp32_plan &plan, const mm_fp32_position &position, float sum) {
+    mm_store_c_float(&plan.product, position.row, position.col, sum);
+}
+
 __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp32_plan plan, mm_path *path) {
     __shared__ float of_warp[2][WARPS]; /* used alternately, so an element needs only one barrier */
     mm_trigger_dependent_launch();
@@ -144,7 +149,7 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
         const mm_fp32_position position = plan.uncertain[i];
         const float sum = sum_of_block(dot(plan, position), of_warp[turn]);
         if (threadIdx.x == 0)
-            mm_store_c(plan.product, position.row, position.col, sum);
+            store(plan, position, sum);
     }
 }
 

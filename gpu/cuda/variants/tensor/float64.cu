@@ -262,7 +262,7 @@ __device__ __forceinline__ void store_tile(const mm_tensor_plan &plan, const mm_
         col += walk.tile.col;
         store<T>(product, row, col, sums);
         if (product.epilogue.is_set)
-            mm_cuda_finish_stored<T::WARP_ROWS, T::WARP_COLS, 8, double>(product, row, col);
+            mm_cuda_finish_warp<T::WARP_ROWS, T::WARP_COLS, double>(product, row, col);
         return;
     }
     mm_product partial = plan.product;

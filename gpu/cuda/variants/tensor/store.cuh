@@ -4,7 +4,7 @@
  * copy the buffers. */
 #pragma once
 
-#include "gpu/cuda/variants/element.cuh"
+#include "gpu/cuda/variants/finish.cuh"
 #include "gpu/cuda/variants/tensor/product.cuh"
 
 #include <type_traits>
@@ -168,13 +168,6 @@ __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, cons
 
 /* --- the epilogue's terms: alpha, the addend, the bias and relu */
 
-__device__ __forceinline__ float mm_scale_as(const mm_scale &scale, float) {
-    return scale.of_float;
-}
-__device__ __forceinline__ uint32_t mm_scale_as(const mm_scale &scale, uint32_t) {
-    return scale.of_uint32_t;
-}
-
 __device__ __forceinline__ float mm_relu(float x) {
     asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(x));
     return x;
@@ -208,7 +201,7 @@ __device__ __forceinline__ void mm_finish_part(const mm_product &product, const 
                                                unsigned col, SUM (&sums)[COUNT]) {
     using pair = mm_pair<ELEMENT>;
     const mm_epilogue &epilogue = product.epilogue;
-    const SUM alpha = mm_scale_as(epilogue.alpha, SUM()), beta = mm_scale_as(epilogue.beta, SUM());
+    const SUM alpha = mm_cuda_scale(epilogue.alpha, SUM()), beta = mm_cuda_scale(epilogue.beta, SUM());
     const mm_dtype dtype = product.c.dtype;
     const unsigned lane = threadIdx.x % 32, n = static_cast<unsigned>(product.n);
     const unsigned row = mm_my_thread() / 32 * 16 + lane / 4;

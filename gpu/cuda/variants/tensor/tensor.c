@@ -348,7 +348,7 @@ static bool finishes(const struct mm_product *product) {
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
     if (!product->epilogue.is_set)
         return true;
-    if (product->epilogue.activation > MM_ACTIVATION_RELU)
+    if (product->epilogue.activation > MM_ACTIVATION_RELU || product->k == 0)
         return false;
     if (product->a.dtype == MM_FLOAT64)
         return product->c.dtype == MM_FLOAT64;
@@ -363,10 +363,10 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
-    if (product->k == 0 || (plan->is_frugal && !finishes(product)))
-        return mm_cuda_tiled_16(product, plan, error);
     if (!finishes(product))
         return mm_cuda_plan_finish(mm_cuda_tensor, product, plan, error);
+    if (product->k == 0)
+        return mm_cuda_tiled_16(product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
     if (!is_countable(product))
         return mm_fail(error, MM_UNSUPPORTED, "%s computes results of up to %d tiles; choose tiled_16",
