@@ -76,7 +76,7 @@ __device__ __forceinline__ void mm_cuda_finish_groups(const struct mm_product &p
     constexpr unsigned IN_ROW = COLS / WIDTH;
     constexpr unsigned ACROSS = IN_ROW % 32 == 0 ? 32 : IN_ROW % 16 == 0 ? 16 : 8; /* lanes along a row */
     constexpr unsigned APART = 32 / ACROSS; /* rows between two groups of a lane */
-    constexpr unsigned MOST = 32 / sizeof(SUM); /* more would take too many registers */
+    constexpr unsigned MOST = sizeof(SUM) == 4 ? 8 : 2; /* for float64, more code took longer to fetch */
     constexpr unsigned GROUPS = ROWS / APART < MOST ? ROWS / APART : MOST;
     static_assert(COLS % (ACROSS * WIDTH) == 0 && ROWS % (APART * GROUPS) == 0, "every lane has whole steps");
     const struct mm_terms terms = mm_product_terms(&product);

@@ -103,6 +103,22 @@ __device__ __forceinline__ float largest_of_warp(float x) {
     return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
 }
 
+/* Fetches the tile's part of the addend into the L2 cache, where the consumers will find it. */
+__device__ void fetch_addend(const mm_product &product, const mm_tile &tile) {
+    constexpr unsigned EACH = 128 / sizeof(float); /* elements of a cache line */
+    const mm_matrix &addend = product.addend;
+    if (!product.epilogue.is_set || addend.rows == 0 || product.transpose_addend)
+        return;
+#pragma unroll 1
+    for (unsigned i = threadIdx.x - PREPARING_FIRST; i < ROWS * (COLS / EACH); i += PREPARING_THREADS) {
+        const size_t row = size_t{tile.row} * ROWS + i % ROWS;
+        const size_t col = size_t{tile.col} * COLS + i / ROWS * EACH;
+        if (row < product.m && col < product.n)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const float *>(addend.data) +
+                                                          row * addend.ld + col));
+    }
+}
+
 /* Prepares each tile's rows and columns for the epilogue. Warps 1 to 3 of the producer run this. */
 __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm_tile_scheduler scheduler) {
     unsigned count = 0;
@@ -127,6 +143,7 @@ __device__ void prepare_lines(const mm_fp32_plan &plan, const shared &shared, mm
         if (threadIdx.x % 32 == 0)
             shared.own.peaks[set][threadIdx.x / 32 - 1] = peaks;
         mm_mbarrier_arrive(&shared.own.lines_full[set]);
+        fetch_addend(plan.product, tile);
         count++;
     }
 }
