@@ -35,6 +35,10 @@ static enum mm_status set_ld(const struct mm_operands *into, struct mm_operand *
     if (!mm_operand_is_inline(operand))
         return mm_fail_field(error, MM_BAD_REQUEST, name,
                              "%s is given, but the operand is not in the body; leave it out", name);
+    if (operand->shape.rank != 2)
+        return mm_fail_field(error, MM_BAD_REQUEST, name,
+                             "%s is given, but %s is not a single matrix; leave it out", name,
+                             operand->role.name);
     view->ld = operand->ld;
     if (view->ld >= view->cols)
         return MM_OK;

@@ -89,6 +89,8 @@ static const struct plan plans[] = {
     {"m=2&k=3&n=4&c=body&ldc=6", 72 + 48},
     {"m=2&k=3&n=4&c=body&ldc=3", 72 + 32, MM_BAD_REQUEST, "ldc"},
     {"m=2&k=3&n=4&ldc=6", 72, MM_BAD_REQUEST, "ldc"},
+    {"m=2&k=3&n=4&c=body&c_shape=1,2,4&ldc=4", 72 + 32, MM_BAD_REQUEST, "ldc"},
+    {"m=2&k=3&n=4&c=body&c_shape=4&ldc=4", 72 + 16, MM_BAD_REQUEST, "ldc"},
     {"m=2&k=3&n=4&c_shape=2,4", 72, MM_BAD_REQUEST, "c_shape"},
     {"m=2&k=3&n=4&c=body&c_shape=2,4", 72 + 32},
     {"m=2&k=3&n=4&c_from=uniform(7)&bias_from=uniform(8)", 72},
