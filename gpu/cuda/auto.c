@@ -106,9 +106,12 @@ static bool is_worth(const struct mm_device *device, const struct mm_product *pr
            work * (double)mm_product_count(product) >= edge * edge * edge;
 }
 
-/* Whether a tiled kernel could compute this product in a shared launch (see mm_cuda_batch_key). */
+/* Whether a tiled kernel could compute this product in a shared launch (see mm_cuda_batch_key). Ignores the
+ * addend and the bias, because `auto` chooses as without an epilogue. */
 static bool fits_batch(const struct mm_product *product) {
-    return product->stack == NULL && mm_product_bytes(product) <= MM_CUDA_BATCH_BYTES_MAX;
+    return product->stack == NULL &&
+           mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) + mm_matrix_bytes(&product->c) <=
+               MM_CUDA_BATCH_BYTES_MAX;
 }
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {

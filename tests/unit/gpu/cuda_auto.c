@@ -146,16 +146,18 @@ static void variants_for_other_types(void **state) {
     for (size_t index = 0; index < COUNT(cases); index++) {
         flags = cases[index].flags;
         const size_t m = cases[index].m, n = cases[index].n, k = cases[index].k;
-        const struct mm_product product = {.m = m,
-                                           .n = n,
-                                           .k = k,
-                                           .a = mm_matrix_dense(cases[index].dtype, m, k, NULL),
-                                           .b = mm_matrix_dense(cases[index].dtype, k, n, NULL),
-                                           .c = mm_matrix_dense(cases[index].c_dtype, m, n, NULL),
-                                           .allow_vendor = (flags & ALLOWED) != 0,
-                                           .allow_tf32 = (flags & TF32) != 0};
-        const struct mm_variant *chosen = mm_cuda_choose(&device, &product);
-        expect_choice(index, chosen, cases[index].name);
+        struct mm_product product = {.m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .a = mm_matrix_dense(cases[index].dtype, m, k, NULL),
+                                     .b = mm_matrix_dense(cases[index].dtype, k, n, NULL),
+                                     .c = mm_matrix_dense(cases[index].c_dtype, m, n, NULL),
+                                     .allow_vendor = (flags & ALLOWED) != 0,
+                                     .allow_tf32 = (flags & TF32) != 0};
+        expect_choice(index, mm_cuda_choose(&device, &product), cases[index].name);
+        product.addend = product.c;
+        product.bias = mm_matrix_dense(product.c.dtype, 1, n, NULL);
+        expect_choice(index, mm_cuda_choose(&device, &product), cases[index].name);
     }
 }
 
