@@ -158,16 +158,19 @@ enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm
     return status == MM_OK && is_all_here ? check_together(call, bytes, c_bytes, limits, error) : status;
 }
 
-enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
-                                    const struct mm_limits *limits, struct mm_error *error) {
+enum mm_status mm_call_check_memory(const struct mm_call *call, const struct mm_product *product,
+                                    bool is_host, size_t c_bytes, const struct mm_limits *limits,
+                                    struct mm_error *error) {
     size_t bytes[MM_OPERANDS_MAX];
     if (is_all_in_host_memory(call))
         return MM_OK; /* mm_call_sizes has checked the bytes */
     for (unsigned index = 0; index < call->operands.count; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
-        const bool is_here =
-            mm_operand_is_inline(operand) || (is_host && mm_source_is_off_host(&operand->source));
-        bytes[index] = is_here ? mm_matrix_bytes(&operand->view) : 0;
+        bytes[index] = 0;
+        if (mm_operand_is_inline(operand))
+            bytes[index] = mm_matrix_bytes(&operand->view);
+        else if (is_host && mm_source_is_off_host(&operand->source))
+            bytes[index] = mm_matrix_bytes(mm_product_operand(product, index));
     }
     return check_together(call, bytes, c_bytes, limits, error);
 }

@@ -57,9 +57,11 @@ enum mm_status mm_call_sizes(const struct mm_operands *operands, const struct mm
                              size_t bytes[MM_OPERANDS_MAX], struct mm_error *error);
 
 /* Checks that the result (c_bytes) and the inline operands together fit in host memory. On a host backend
- * (is_host), generated operands and operands in device memory count too. Fails with MM_TOO_LARGE. */
-enum mm_status mm_call_check_memory(const struct mm_call *call, bool is_host, size_t c_bytes,
-                                    const struct mm_limits *limits, struct mm_error *error);
+ * (is_host), generated operands and operands in device memory count too, unless the product has dropped them.
+ * Fails with MM_TOO_LARGE. */
+enum mm_status mm_call_check_memory(const struct mm_call *call, const struct mm_product *product,
+                                    bool is_host, size_t c_bytes, const struct mm_limits *limits,
+                                    struct mm_error *error);
 
 /* Returns the product or transposition of the operands' views. The call still owns the data. Sets c's element
  * type. mm_shape_conform later sets m, n, k, the stack and the rest of c, which are 0 until then. */

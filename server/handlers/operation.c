@@ -49,8 +49,9 @@ static enum mm_status check_result(struct mm_request *request, struct mm_error *
     operation->result_bytes = c_bytes;
     if (status == MM_OK && operation->encoder != NULL)
         status = mm_codec_check_reply(operation->encoder, &operation->shape, error);
-    return status == MM_OK ? mm_call_check_memory(call, is_host, c_bytes, &request->server->limits, error)
-                           : status;
+    return status == MM_OK
+               ? mm_call_check_memory(call, &job->product, is_host, c_bytes, &request->server->limits, error)
+               : status;
 }
 
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error) {

@@ -163,9 +163,12 @@ static void host_memory_of_generated_operands(void **state) {
     assert_int_equal(mm_call_sizes(&call.operands, &limits, bytes, &error), MM_OK);
     assert_int_equal(bytes[0], 0);
     assert_int_equal(bytes[1], 300 * 500 * 4);
-    assert_int_equal(mm_call_check_memory(&call, false, 0, &limits, &error), MM_OK);
-    assert_int_equal(mm_call_check_memory(&call, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
-    assert_int_equal(mm_call_check_memory(&call, true, 0, &limits, &error), MM_TOO_LARGE);
+    struct mm_product product = mm_call_product(&call);
+    assert_int_equal(mm_call_check_memory(&call, &product, false, 0, &limits, &error), MM_OK);
+    assert_int_equal(mm_call_check_memory(&call, &product, false, 500 << 10, &limits, &error), MM_TOO_LARGE);
+    assert_int_equal(mm_call_check_memory(&call, &product, true, 0, &limits, &error), MM_TOO_LARGE);
+    product.a = mm_matrix_dense(MM_FLOAT32, 1000, 0, NULL); /* dropped */
+    assert_int_equal(mm_call_check_memory(&call, &product, true, 0, &limits, &error), MM_OK);
 }
 
 RUN_TESTS(sources, shapes_of_made_operands, shapes_of_optional_operands, host_memory_of_generated_operands)
