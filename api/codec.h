@@ -9,12 +9,14 @@
 #include "api/operand.h"
 #include "gpu/queue/outcome.h"
 
+struct mm_call; /* api/call.h */
+
 #define MM_LENGTH_UNKNOWN UINT64_MAX /* length of a chunked body that is still arriving */
 
 /* A complete request body. The caller keeps the body until the job is done, because views may point into the
  * body. A codec may move elements within the body. */
 struct mm_body {
-    void *data; /* aligned to 64 bytes; NULL only if bytes is 0 */
+    void *data; /* aligned to 64 bytes; NULL if no bytes arrived */
     size_t bytes;
     const char *content_type; /* the whole Content-Type header; NULL if it is absent */
 };
@@ -29,6 +31,7 @@ struct mm_helpers {
 /* The content of a reply: a matrix or figures such as its sum, and facts about the computation. For a stored
  * matrix, `outcome` is NULL, and `device` and `operand_dtype` are not used. */
 struct mm_answer {
+    const struct mm_call *call; /* the request; used only by the Open Inference Protocol */
     const struct mm_outcome *outcome;
     const struct mm_device *device;
     enum mm_dtype operand_dtype;
@@ -45,13 +48,16 @@ struct mm_answer {
 
 enum { MM_REPLY_HEAD_MAX = 256 };
 
-/* A reply's body: head_bytes bytes of `head`, then `bytes` bytes at buffer.data. Because a format can put its
- * header into `head`, the elements need not be copied. The struct's owner frees the buffer. */
+/* A reply's body: head_bytes bytes of `head`, then `bytes` bytes of the buffer from `offset` on. Because a
+ * format can put its header into `head`, or before the elements in the buffer, the elements need not be
+ * copied. The struct's owner frees the buffer. */
 struct mm_reply_body {
     char head[MM_REPLY_HEAD_MAX];
     size_t head_bytes;
     struct mm_buffer buffer;
+    size_t offset;
     size_t bytes;
+    size_t json_bytes; /* for the header Inference-Header-Content-Length; 0: no such header */
 };
 
 /* Functions that read a body while it arrives. The body is in the caller's memory, aligned to 64 bytes. */
@@ -124,14 +130,15 @@ struct mm_codec {
     unsigned reply_rank_max;
 
     /* Sets *bytes to the largest size of a reply's body for this shape and type. Returns false if that size
-     * exceeds SIZE_MAX. The member is NULL if the body is the result's own buffer. */
+     * exceeds SIZE_MAX. The member is NULL if the elements are not written as text. */
     bool (*reply_bytes_max)(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes);
 
-    /* The largest size of a reply's body without elements; 0 if the format has no such reply. */
+    /* The largest size of a reply's text without elements; 0 if the format has no such text. If
+     * reply_bytes_max is NULL, this text can stand before the elements in the same buffer. */
     size_t facts_bytes_max;
 
     /* Writes the reply into *body, whose buffer has as many bytes as reply_bytes_max computed. If
-     * reply_bytes_max is NULL, moves the buffer of answer->result to *body. */
+     * reply_bytes_max is NULL, and facts_bytes_max is 0, moves the buffer of answer->result to *body. */
     void (*encode)(const struct mm_answer *answer, struct mm_reply_body *body);
 
     /* Completes the body when the encoding time is known. NULL if the format does not show times. */

@@ -1,5 +1,5 @@
-/* POST /v1/matmul and POST /v1/transpose, after the body has arrived: turns the body into a job and the
- * result into a reply. The codecs know the wire formats. */
+/* POST /v1/matmul, POST /v1/transpose and infer requests, after the body has arrived: turns the body into a
+ * job and the result into a reply. The codecs know the wire formats. */
 #include "server/handlers/operation.h"
 
 #include "server/http/reply.h"
@@ -22,6 +22,8 @@ struct mm_operation *mm_operation_of(const struct mm_request *request) {
 /* A reply with figures or without elements must be JSON. If Accept excludes JSON, figures are refused. */
 static enum mm_status choose_reply(struct mm_operation *operation, struct mm_error *error) {
     const bool reduces = operation->call.selection.figures != 0;
+    if (operation->input.decoder == &mm_oip_codec)
+        operation->encoder = mm_oip_reply(&operation->infer);
     if (reduces && !operation->accepts_facts)
         return mm_codec_fail_figures(error);
     if (reduces || !mm_selection_has_matrix(&operation->call.selection))
@@ -247,7 +249,8 @@ static void encode(struct mm_request *request, struct mm_buffer *view) {
         operation->reply.buffer = operation->output;
         operation->output = (struct mm_buffer){0};
     }
-    const struct mm_answer answer = {.outcome = &operation->job.outcome,
+    const struct mm_answer answer = {.call = &operation->call,
+                                     .outcome = &operation->job.outcome,
                                      .device = operation->job.work.device,
                                      .operand_dtype = operation->job.product.a.dtype,
                                      .matrix = operation->job.product.c,

@@ -1,14 +1,18 @@
-/* State of POST /v1/matmul and POST /v1/transpose. operation_head.c handles the head, operation.c the body
- * and the reply, operation_need.c the memory, operation_out.c stored results. Call these functions on the
- * connection's thread. Functions with an `error` argument may also run on the worker pool. */
+/* State of POST /v1/matmul, POST /v1/transpose and infer requests. operation_head.c and models.c handle the
+ * head, operation.c the body and the reply, operation_need.c the memory, operation_out.c stored results. Call
+ * these functions on the connection's thread. Functions with an `error` argument may also run on the worker
+ * pool. */
 #pragma once
 
-#include "api/call.h"
+#include "api/oip/oip.h"
 #include "server/handlers/input.h"
 
 /* In MM_DECODING, MM_QUEUED and MM_ENCODING, only the thread that works on the request may use the struct. */
 struct mm_operation {
-    struct mm_call call;
+    union {
+        struct mm_call call;
+        struct mm_oip_call infer; /* begins with `call`; only for infer requests */
+    };
     struct mm_input input;               /* input.operands points to call.operands */
     struct mm_references references;     /* the operands that are stored matrices */
     const struct mm_codec *encoder;      /* NULL if the reply has no body */
@@ -33,6 +37,12 @@ struct mm_operation {
 };
 
 struct mm_operation *mm_operation_of(const struct mm_request *request);
+
+/* Sets up a request whose call is initialized. */
+void mm_operation_begin(struct mm_request *request);
+
+/* Admits a request whose parameters and decoder are known. Sets request->error. */
+enum mm_status mm_operation_admit(struct mm_request *request);
 
 /* The next three functions store the result under the name `out`. They do nothing if there is no `out`. */
 

@@ -68,22 +68,17 @@ static enum mm_status read_query(struct mm_request *request) {
     return request->error.status;
 }
 
-static enum mm_status admit(struct mm_request *request, enum mm_op op) {
+void mm_operation_begin(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     request->work = &operation->job.work;
-    mm_call_init(&operation->call, op);
     operation->input.operands = &operation->call.operands;
     operation->references = (struct mm_references){.store = request->server->store, .space = request->space};
     operation->call.operands.references = &operation->references;
-    enum mm_status status = read_query(request);
-    if (status != MM_OK)
-        return status;
-    request->deadline_ns = mm_operation_deadline_ns(request);
-    status = mm_operation_check_out(request);
-    if (status == MM_OK && operation->input.decoder != NULL)
-        status = mm_input_plan(request, &mm_operation_of(request)->input, request->upload.content_length);
-    if (status == MM_OK)
-        status = mm_server_takes_jobs(request->server, &request->error);
+}
+
+enum mm_status mm_operation_admit(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
         status = check_head(request);
     if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
@@ -91,6 +86,20 @@ static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     if (status == MM_OK)
         mm_input_begin_reading(request, &operation->input);
     return status;
+}
+
+static enum mm_status admit(struct mm_request *request, enum mm_op op) {
+    struct mm_operation *operation = mm_operation_of(request);
+    mm_call_init(&operation->call, op);
+    mm_operation_begin(request);
+    enum mm_status status = read_query(request);
+    if (status != MM_OK)
+        return status;
+    request->deadline_ns = mm_operation_deadline_ns(request);
+    status = mm_operation_check_out(request);
+    if (status == MM_OK && operation->input.decoder != NULL)
+        status = mm_input_plan(request, &operation->input, request->upload.content_length);
+    return status == MM_OK ? mm_operation_admit(request) : status;
 }
 
 enum mm_status mm_matmul_admit(struct mm_request *request) {

@@ -25,13 +25,13 @@ enum mm_status mm_operation_check_verify(const struct mm_request *request, struc
     return MM_TOO_LARGE;
 }
 
-/* Sets reply_bytes to the maximal length of the reply's text, or leaves it 0 if the reply is not text. */
+/* Sets reply_bytes to the maximal length of the reply's text, or leaves it 0 if the reply has no text. */
 static enum mm_status check_reply(struct mm_operation *operation, struct mm_error *error) {
     const struct mm_codec *encoder = operation->encoder;
     char shape[MM_SHAPE_TEXT_MAX];
-    if (encoder == NULL || encoder->reply_bytes_max == NULL)
+    if (encoder == NULL)
         return MM_OK;
-    if (!mm_selection_has_matrix(&operation->call.selection)) {
+    if (encoder->reply_bytes_max == NULL || !mm_selection_has_matrix(&operation->call.selection)) {
         operation->reply_bytes = encoder->facts_bytes_max;
         return MM_OK;
     }

@@ -15,6 +15,7 @@
     X(MM_HEADER_HOST, MHD_HTTP_HEADER_HOST)                                                                  \
     X(MM_HEADER_IF_MATCH, MHD_HTTP_HEADER_IF_MATCH)                                                          \
     X(MM_HEADER_IF_NONE_MATCH, MHD_HTTP_HEADER_IF_NONE_MATCH)                                                \
+    X(MM_HEADER_INFERENCE_LENGTH, "Inference-Header-Content-Length")                                         \
     X(MM_HEADER_ORIGIN, MHD_HTTP_HEADER_ORIGIN)                                                              \
     X(MM_HEADER_REQUEST_ID, "X-Request-Id")
 

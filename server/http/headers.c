@@ -11,7 +11,7 @@
 static const char exposed[] =
     "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
-    "Matmul-Verify, ETag, Location";
+    "Matmul-Verify, ETag, Location, Inference-Header-Content-Length";
 
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin) {
     const char *allowed = options->cors_origin;
@@ -66,6 +66,7 @@ void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, con
         return;
     add(headers, "Access-Control-Allow-Methods", methods);
     add(headers, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match");
+        "Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match, "
+        "Inference-Header-Content-Length");
     add(headers, "Access-Control-Max-Age", "7200");
 }

@@ -180,7 +180,7 @@ enum mm_status mm_reply_page(struct mm_request *request, const struct mm_embedde
 static struct MHD_Response *respond_with(struct mm_request *request, struct mm_reply_body *body) {
     struct mm_server *server = request->server;
     struct outgoing *outgoing = malloc(sizeof *outgoing);
-    void *data = body->buffer.data;
+    void *data = body->offset == 0 ? body->buffer.data : (char *)body->buffer.data + body->offset;
     if (request->value != NULL && mm_stored_has(request->value, data))
         body->buffer = (struct mm_buffer){0};
     else
@@ -293,6 +293,11 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     }
     const bool is_stored = stored != NULL;
     struct MHD_Response *response = respond_with(request, body);
+    if (body->json_bytes > 0) {
+        char length[MM_DIGITS_MAX + 1];
+        *mm_put_digits(length, body->json_bytes) = '\0';
+        add_header(&response, mm_header_name(MM_HEADER_INFERENCE_LENGTH), length);
+    }
     if (is_stored) {
         add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
         add_header(&response, MHD_HTTP_HEADER_LOCATION, location);

@@ -1,8 +1,8 @@
 #include "server/http/routes.h"
 
-#include "api/call.h"
 #include "api/describe/describe.h"
 #include "api/lab/benchmark.h"
+#include "api/oip/oip.h"
 #include "api/problem.h"
 #include "api/slice.h"
 #include "server/http/reply.h"
@@ -94,6 +94,27 @@ static const struct mm_route routes[] = {
      .answer = mm_benchmark_answer,
      .state = &mm_benchmark_state,
      .switched_off = benchmark_off},
+    {.method = "POST",
+     .path = "/v2/models/{name}/infer",
+     .body = MM_BODY_REQUIRED,
+     .example = MM_OIP_EXAMPLE,
+     .admit = mm_infer_admit,
+     .complete = mm_operation_complete,
+     .answer = mm_operation_answer,
+     .state = &mm_operation_state},
+    {.method = "GET", .path = "/v2/models/{name}/ready", .complete = mm_model_ready},
+    {.method = "GET", .path = "/v2/models/{name}/config", .complete = mm_model_config},
+    {.method = "GET", .path = "/v2/models/{name}/stats", .complete = mm_model_stats},
+    {.method = "GET", .path = "/v2/models/stats", .complete = mm_models_stats},
+    {.method = "GET", .path = "/v2/models/{name}", .complete = mm_model_get},
+    {.method = "GET", .path = "/v2/models", .complete = mm_models_list},
+    {.method = "POST", .path = "/v2/repository/index", .complete = mm_models_index},
+    {.method = "GET", .path = "/v2", .complete = mm_models_server},
+    {.method = "GET", .path = "/v2/health/live", .entry = MM_ENTRY_HEALTH, .complete = mm_models_live},
+    {.method = "GET",
+     .path = "/v2/health/ready",
+     .entry = MM_ENTRY_HEALTH,
+     .complete = mm_models_server_ready},
     {.method = "GET", .path = "/v1/matrices", .complete = mm_matrix_list, .switched_off = store_off},
     {.method = "GET",
      .path = "/v1/matrices/{name}",
@@ -161,12 +182,15 @@ const char *mm_route_path(const char *target) {
     return target;
 }
 
+static const struct mm_problem_form inference_errors = {json_type, mm_oip_error_json};
+
 /* Formats of error replies. The first row whose `path` begins the request's path decides. So a protocol with
  * its own error format needs a row before the row "". */
 static const struct {
     const char *path;
     const struct mm_problem_form *problems;
 } protocols[] = {
+    {"/v2", &inference_errors},
     {"", &mm_problem_details},
 };
 
@@ -187,7 +211,8 @@ static bool is_at(const struct mm_route *route, const char *path) {
            strcmp(path + length - after, end) == 0;
 }
 
-/* Returns the index of the first row with this path, so all methods of a path have one label. */
+/* Returns the index of the first row with this path. All methods of a path are in rows one after another, and
+ * have one label. */
 size_t mm_route_label_index(const char *path) {
     for (size_t index = 0; index < ROUTE_COUNT; index++)
         if (is_at(&routes[index], path))
@@ -201,6 +226,11 @@ const char *mm_route_label(size_t index) {
     const bool is_first =
         index < ROUTE_COUNT && (index == 0 || strcmp(routes[index].path, routes[index - 1].path) != 0);
     return is_first ? routes[index].path : NULL;
+}
+
+/* Whether a row has the path of the row `first`. */
+static bool is_same_path(size_t index, size_t first) {
+    return index < ROUTE_COUNT && strcmp(routes[index].path, routes[first].path) == 0;
 }
 
 /* Whether the route has this method. A GET route also serves HEAD, and MHD then leaves out the body. */
@@ -252,26 +282,23 @@ static void add_method(char methods[MM_ALLOW_MAX], const char *method) {
 }
 
 void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]) {
+    const size_t first = mm_route_label_index(path);
     methods[0] = '\0';
     if (strcmp(path, "*") == 0) /* "*" is the whole server */
         add_method(methods, "GET, HEAD, POST, PUT, DELETE");
-    for (size_t index = 0; index < ROUTE_COUNT; index++)
-        if (is_at(&routes[index], path))
-            add_method(methods,
-                       strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
+    for (size_t index = first; is_same_path(index, first); index++)
+        add_method(methods, strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
     add_method(methods, "OPTIONS");
 }
 
 enum mm_status mm_route_find(struct mm_request *request, const char *method) {
     const char *path = request->path;
     const bool is_options = strcmp(method, "OPTIONS") == 0;
-    const struct mm_route *first = NULL;
+    const size_t first = mm_route_label_index(path);
     char methods[MM_ALLOW_MAX];
     struct mm_error *error = &request->error;
-    for (size_t index = 0; index < ROUTE_COUNT; index++) {
+    for (size_t index = first; is_same_path(index, first); index++) {
         const struct mm_route *route = &routes[index];
-        if (!is_at(route, path))
-            continue;
         const char *off = off_option(route, request->server->options);
         if (off != NULL)
             return mm_fail(error, MM_NOT_FOUND,
@@ -281,14 +308,13 @@ enum mm_status mm_route_find(struct mm_request *request, const char *method) {
             request->route = route;
             return MM_OK;
         }
-        first = first == NULL ? route : first;
     }
-    if (first == NULL && !(is_options && strcmp(path, "*") == 0))
+    if (first == MM_ROUTE_OTHER && !(is_options && strcmp(path, "*") == 0))
         return fail_path(request);
     if (is_options) {
         request->route = &options_route;
         return MM_OK;
     }
     mm_route_methods(path, methods);
-    return fail_method(first, method, methods, error);
+    return fail_method(&routes[first], method, methods, error);
 }

@@ -57,7 +57,7 @@ struct mm_route_state {
 
 struct mm_route {
     const char *method; /* "GET" includes HEAD */
-    const char *path;   /* "{name}" matches any text, even with slashes */
+    const char *path; /* "{name}" matches any text, even with slashes; the first path that matches is used */
     enum mm_entry entry;
     enum mm_body_use body;
     size_t body_bytes_max; /* limit of this route; 0: only --max-body */
@@ -108,6 +108,20 @@ enum mm_status mm_transpose_admit(struct mm_request *request);
 enum mm_status mm_operation_complete(struct mm_request *request);
 enum mm_status mm_operation_answer(struct mm_request *request);
 extern const struct mm_route_state mm_operation_state;
+
+/* The Open Inference Protocol (server/handlers/models.c). POST /v2/models/NAME/infer shares the functions of
+ * products after `admit`. */
+enum mm_status mm_infer_admit(struct mm_request *request);
+enum mm_status mm_models_server(struct mm_request *request);
+enum mm_status mm_models_live(struct mm_request *request);
+enum mm_status mm_models_server_ready(struct mm_request *request);
+enum mm_status mm_models_list(struct mm_request *request);
+enum mm_status mm_models_stats(struct mm_request *request);
+enum mm_status mm_models_index(struct mm_request *request);
+enum mm_status mm_model_get(struct mm_request *request);
+enum mm_status mm_model_ready(struct mm_request *request);
+enum mm_status mm_model_config(struct mm_request *request);
+enum mm_status mm_model_stats(struct mm_request *request);
 
 /* PUT /v1/matrices/NAME (server/handlers/matrix_put.c). */
 enum mm_status mm_matrix_put_admit(struct mm_request *request);

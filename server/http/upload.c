@@ -75,8 +75,9 @@ bool mm_upload_is_small(const struct mm_request *request) {
 }
 
 static size_t buffered_bytes(const struct mm_request *request, uint64_t bytes) {
-    return request->upload.mode == MM_UPLOAD_STREAMED && bytes > MM_UPLOAD_CHUNK_BYTES ? MM_UPLOAD_CHUNK_BYTES
-                                                                                       : (size_t)bytes;
+    return request->upload.mode == MM_UPLOAD_STREAMED && bytes > MM_UPLOAD_CHUNK_BYTES
+               ? MM_UPLOAD_CHUNK_BYTES
+               : (size_t)bytes + request->upload.lead_bytes;
 }
 
 /* Returns all memory that the request needs, or 0 if unknown, for instance if the body may be streamed. */
@@ -219,6 +220,8 @@ static void store(struct mm_request *request, const char *data, size_t bytes) {
         stream(request, data, bytes);
         return;
     }
+    if (request->upload.body_bytes == 0)
+        request->upload.body_bytes = request->upload.lead_bytes;
     memcpy((char *)request->upload.body.data + request->upload.body_bytes, data, bytes);
     request->upload.body_bytes += bytes;
     if (request->upload.reading != NULL)

@@ -29,9 +29,10 @@ struct mm_upload {
     enum mm_upload_state state;
     int mode;                /* enum mm_upload_mode; the sweep reads it too, by __atomic access */
     uint64_t content_length; /* MM_LENGTH_UNKNOWN if the body is chunked */
+    size_t lead_bytes;       /* unused bytes before the body in its buffer; set by `admit` */
     size_t need_bytes;       /* memory for the request besides its body; 0: unknown */
     struct mm_buffer body;   /* owned; counts in request->memory */
-    size_t body_bytes;       /* bytes now in `body`; the reader may remove decoded bytes */
+    size_t body_bytes;       /* bytes now in `body`, with lead_bytes; the reader may remove decoded bytes */
     size_t received_bytes;   /* all bytes so far; any thread may read it, by __atomic access */
     size_t streamed_bytes;   /* bytes passed to the route, so no longer in `body` */
     size_t dropped_bytes;

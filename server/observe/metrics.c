@@ -95,8 +95,27 @@ static enum mm_store_result store_result(const struct mm_record *record) {
     }
 }
 
+/* A reply of 200 has a job that has ended. */
+static void count_model(struct mm_oip_stats *model, const struct mm_record *record) {
+    if (record->code != 200) {
+        add(&model->fail, 1);
+        add(&model->fail_ns, record->duration_ns);
+        return;
+    }
+    const unsigned batched = mm_work_job(record->work)->outcome.batched;
+    add(&model->success, 1);
+    add(&model->success_ns, record->duration_ns);
+    add(&model->queue_ns, record->stage_ns[MM_SPAN_QUEUE]);
+    add(&model->upload_ns, record->stage_ns[MM_SPAN_UPLOAD]);
+    add(&model->kernel_ns, record->stage_ns[MM_SPAN_KERNEL]);
+    add(&model->download_ns, record->stage_ns[MM_SPAN_DOWNLOAD]);
+    add(&model->launch_millionths, 1000000 / (batched > 0 ? batched : 1));
+}
+
 void mm_metrics_end(const struct mm_record *record) {
     struct mm_counts *counts = mine();
+    if (record->model != NULL)
+        count_model(record->model, record);
     observe(&counts->durations[record->route], record->duration_ns);
     if (record->problem != MM_OK)
         add(&counts->rejected[record->problem], 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/call.h"
+#include "api/oip/oip.h"
 #include "gpu/queue/job.h"
 #include "server/observe/log.h"
 
@@ -41,6 +42,7 @@ struct mm_record {
     size_t products;                     /* products of this shape in a stack */
     const char *a, *b;                   /* where the operands come from (mm_source_word); NULL: no operand */
     char epilogue[MM_EPILOGUE_TEXT_MAX]; /* terms of the epilogue, or "" */
+    struct mm_oip_stats *model;          /* counts of the model of an infer request; NULL: none */
     struct mm_work *work;                /* ended work; NULL: none, or a benchmark with figures */
     bool left;                           /* the client did not wait for the reply */
     bool cancelled;                      /* because of `left`, the deadline or the end of the process */

@@ -1,0 +1,142 @@
+/* Writes the replies to infer requests: JSON, and after it C as binary data if the client wants that. */
+#include "api/json/json_value.h"
+#include "api/json/utf8.h"
+#include "api/number/digits.h"
+#include "api/number/rows_text.h"
+#include "api/oip/oip.h"
+#include "gpu/device/backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* The greatest length of a reply's JSON without elements. The device's name takes up to 762 bytes. */
+enum { TEXT_MAX = 3072 };
+
+/* The protocol's JSON has flat arrays, and NaN and Infinity without quotes. */
+static const struct mm_row_marks marks = {.between = ",", .begin = "", .end = "", .has_quotes = false};
+
+/* Returns the elements as one row, because the C++ client reads only flat arrays. */
+static struct mm_matrix row_of(const struct mm_matrix *c) {
+    return mm_matrix_dense(c->dtype, 1, c->rows * c->cols, c->data);
+}
+
+static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
+    const struct mm_matrix c = mm_shape_view(shape, false, dtype), row = row_of(&c);
+    return mm_rows_text_bytes(&row, &marks, bytes) && mm_size_add(*bytes, TEXT_MAX, bytes);
+}
+
+/* Writes a member whose value needs no escape. */
+static char *put_text(char *end, const char *key, const char *text) {
+    return mm_put_text(mm_put_text(mm_put_text(end, key), text), "\"");
+}
+
+static char *put_begin(char *end, const struct mm_answer *answer) {
+    const struct mm_oip_call *call = (const struct mm_oip_call *)answer->call;
+    const struct mm_shape *shape = answer->shape;
+    end = mm_oip_put_model(mm_put_text(end, "{\"model_name\":\""), &call->model);
+    end = mm_put_text(end, "\",\"model_version\":\"" MM_OIP_VERSION "\"");
+    if (call->id[0] != '\0')
+        end = put_text(end, ",\"id\":\"", call->id);
+    end =
+        put_text(end, ",\"outputs\":[{\"name\":\"C\",\"datatype\":\"", mm_oip_datatype(answer->matrix.dtype));
+    end = mm_put_text(end, ",\"shape\":[");
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        end = mm_put_digits(mm_put_text(end, dim > 0 ? "," : ""), shape->dims[dim]);
+    return mm_put_text(end, "],");
+}
+
+static char *put_real(char *end, const char *key, double number) {
+    end = mm_put_text(end, key);
+    return isfinite(number) ? end + sprintf(end, "%.15g", number) : mm_put_text(end, "\"Infinity\"");
+}
+
+static char *put_verification(char *end, const struct mm_verification *verification) {
+    const enum mm_verdict verdict = mm_verification_verdict(verification);
+    if (!verification->is_done)
+        return end;
+    end = put_real(end, ",\"verify_residual\":", verification->residual);
+    end = put_real(end, ",\"verify_bound\":", verification->bound);
+    if (verdict == MM_VERDICT_UNJUDGED)
+        return end;
+    return mm_put_text(end,
+                       verdict == MM_VERDICT_PASSED ? ",\"verify_passed\":true" : ",\"verify_passed\":false");
+}
+
+/* Ends the output, and writes the reply's parameters: scalars only, because the clients take no others. */
+static char *put_end(char *end, const struct mm_answer *answer) {
+    const struct mm_outcome *outcome = answer->outcome;
+    end = put_text(end, "}],\"parameters\":{\"variant\":\"", outcome->ran->name);
+    end = put_text(end, ",\"backend\":\"", answer->device->backend->name);
+    end = mm_put_json_string(mm_put_text(end, ",\"device\":"), answer->device->name);
+    end =
+        mm_put_millionths(mm_put_text(end, ",\"gflops\":"), (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
+    end = mm_put_digits(mm_put_text(end, ",\"batched\":"), outcome->batched);
+    if (outcome->path.kind != MM_PATH_NONE) {
+        char path[MM_PATH_TEXT_MAX];
+        mm_path_text(&outcome->path, path);
+        end = put_text(end, ",\"path\":\"", path);
+    }
+    end = put_verification(end, &outcome->verification);
+    for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
+        end = mm_put_text(mm_put_text(end, ",\""), mm_span_name((enum mm_span)span));
+        end = mm_put_millionths(mm_put_text(end, "_ms\":"), answer->span_ns[span]);
+    }
+    return mm_put_text(end, "}}");
+}
+
+static void encode_json(const struct mm_answer *answer, struct mm_reply_body *body) {
+    const struct mm_matrix row = row_of(&answer->matrix);
+    char *end = mm_put_text(put_begin(body->buffer.data, answer), "\"data\":[");
+    end = mm_put_text(mm_rows_text_write(&row, &marks, answer->helpers, end), "]");
+    body->bytes = (size_t)(end - (char *)body->buffer.data);
+}
+
+static void finish_json(const struct mm_answer *answer, struct mm_reply_body *body) {
+    char *const start = (char *)body->buffer.data + body->bytes;
+    body->bytes += (size_t)(put_end(start, answer) - start);
+    assert(body->bytes <= body->buffer.bytes);
+}
+
+static void encode_binary(const struct mm_answer *answer, struct mm_reply_body *body) {
+}
+
+/* C lies in the body's buffer. Writes the JSON so that it ends where C begins, so both are sent at once. */
+static void finish_binary(const struct mm_answer *answer, struct mm_reply_body *body) {
+    const size_t c_bytes = mm_matrix_bytes(&answer->matrix);
+    char text[TEXT_MAX], *end = put_begin(text, answer);
+    end = mm_put_digits(mm_put_text(end, "\"parameters\":{\"binary_data_size\":"), c_bytes);
+    end = put_end(mm_put_text(end, "}"), answer);
+    body->json_bytes = (size_t)(end - text);
+    assert(body->json_bytes <= sizeof text);
+    body->offset = c_bytes == 0
+                       ? 0
+                       : (size_t)((char *)answer->matrix.data - (char *)body->buffer.data) - body->json_bytes;
+    memcpy((char *)body->buffer.data + body->offset, text, body->json_bytes);
+    body->bytes = body->json_bytes + c_bytes;
+}
+
+static const struct mm_codec json_reply = {
+    .reply_type = "application/json",
+    .reply_rank_max = MM_RANK_MAX,
+    .reply_bytes_max = reply_bytes_max,
+    .facts_bytes_max = TEXT_MAX,
+    .encode = encode_json,
+    .finish = finish_json,
+};
+
+static const struct mm_codec binary_reply = {
+    .reply_type = "application/octet-stream",
+    .reply_rank_max = MM_RANK_MAX,
+    .facts_bytes_max = TEXT_MAX,
+    .encode = encode_binary,
+    .finish = finish_binary,
+};
+
+const struct mm_codec *mm_oip_reply(const struct mm_oip_call *call) {
+    return call->is_binary ? &binary_reply : &json_reply;
+}
+
+char *mm_oip_error_json(const struct mm_error *error, const char *request_id, size_t *length) {
+    return mm_json_print(json_pack("{s:o}", "error", mm_json_text(error->detail)), 0, length);
+}

@@ -1,0 +1,259 @@
+/* The Open Inference Protocol: describes the server and its models, and admits infer requests. A model is a
+ * variant of products with or without an element type (api/oip/oip.h). It exists if an open device can run
+ * it. */
+#include "api/oip/oip.h"
+#include "api/text.h"
+#include "server/handlers/operation.h"
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+#include "server/observe/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char json_type[] = "application/json";
+
+struct found {
+    struct mm_oip_model model;
+    const struct mm_backend *backend; /* the most preferred backend that can run the model */
+    struct mm_oip_stats *stats;
+};
+
+/* Counts of all models, by variant and type. Row 0 is `auto`, and the last column is for names without type.
+ */
+static struct mm_oip_stats all_stats[1 + MM_VARIANTS_MAX][MM_DTYPE_COUNT + 1];
+
+/* Finds an open backend that can run the model with its type. Sets found->backend and found->stats. */
+static bool find_backend(const struct mm_engine *engine, struct found *found) {
+    const struct mm_oip_model *model = &found->model;
+    size_t count;
+    const struct mm_offer *offers = mm_engine_offers(engine, &count);
+    for (size_t index = 0; index < count; index++) {
+        const struct mm_backend *backend = found->backend = offers[index].backend;
+        struct mm_job job = {.product.a.dtype = model->dtype};
+        if (offers[index].device_count == 0 ||
+            mm_engine_choose(engine, MM_MATMUL, backend->name, model->variant, &job, NULL) != MM_OK)
+            continue;
+        const size_t row = mm_variant_is_auto(job.variant)
+                               ? 0
+                               : 1 + mm_variant_slot(backend, (size_t)(job.variant - backend->variants));
+        found->stats = &all_stats[row][model->is_typed ? model->dtype : MM_DTYPE_COUNT];
+        return true;
+    }
+    return false;
+}
+
+/* Finds the backend of a model. If its name has no type, sets the type of its metadata: float32, or else the
+ * first type that it can run. */
+static bool find_model(const struct mm_engine *engine, struct found *found) {
+    enum mm_dtype *dtype = &found->model.dtype;
+    if (found->model.is_typed)
+        return find_backend(engine, found);
+    for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype)
+        if (mm_oip_datatype(*dtype) != NULL && find_backend(engine, found))
+            return true;
+    return false;
+}
+
+static enum mm_status find_engine(struct mm_request *request, const struct mm_engine **engine) {
+    *engine = mm_server_engine(request->server);
+    return *engine != NULL ? MM_OK
+                           : mm_fail(&request->error, MM_NOT_READY,
+                                     "the service is still opening its devices; try again in a second");
+}
+
+/* Finds the model of a path /v2/models/NAME[/versions/1]END. */
+static enum mm_status find_by_path(struct mm_request *request, const char *end, struct found *found) {
+    static const char versions[] = "/versions/" MM_OIP_VERSION;
+    const size_t version_bytes = sizeof versions - 1;
+    const char *const start = request->path + strlen("/v2/models/");
+    const struct mm_engine *engine;
+    struct mm_slice name = {start, strlen(start) - strlen(end)};
+    if (name.length > version_bytes &&
+        memcmp(start + name.length - version_bytes, versions, version_bytes) == 0)
+        name.length -= version_bytes;
+    if (find_engine(request, &engine) != MM_OK)
+        return request->error.status;
+    if (mm_oip_model_read(name, &found->model) && find_model(engine, found))
+        return MM_OK;
+    return mm_fail(&request->error, MM_NOT_FOUND, "there is no model '%.*s'; GET /v2/models lists the models",
+                   name.length > 100 ? 100 : (int)name.length, name.start);
+}
+
+static enum mm_status reply(struct mm_request *request, FILE *out, struct mm_text *text) {
+    size_t length;
+    char *const written = mm_text_close(out, text, &length);
+    return mm_reply_text(request, written, length, json_type);
+}
+
+static enum mm_status fail_memory(struct mm_request *request) {
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+}
+
+typedef void put_model(FILE *out, const struct found *found);
+
+static void put_name(FILE *out, const struct found *found) {
+    char name[MM_OIP_MODEL_MAX];
+    *mm_oip_put_model(name, &found->model) = '\0';
+    fprintf(out, "\"%s\"", name);
+}
+
+static void put_metadata(FILE *out, const struct found *found) {
+    mm_oip_put_metadata(out, &found->model);
+}
+
+static void put_config(FILE *out, const struct found *found) {
+    mm_oip_put_config(out, &found->model);
+}
+
+static void put_index(FILE *out, const struct found *found) {
+    mm_oip_put_index(out, &found->model);
+}
+
+static void put_stats(FILE *out, const struct found *found) {
+    mm_oip_put_stats(out, &found->model, found->stats);
+}
+
+/* Writes the models of a variant: without a type, and with each type. */
+static void put_variant(FILE *out, const struct mm_engine *engine, const char *variant, put_model *put) {
+    struct found found = {0};
+    strcpy(found.model.variant, variant);
+    for (int dtype = -1; dtype < (int)MM_DTYPE_COUNT; dtype++) {
+        found.model.is_typed = dtype >= 0;
+        found.model.dtype = (enum mm_dtype)dtype;
+        if (found.model.is_typed && mm_oip_datatype(found.model.dtype) == NULL)
+            continue;
+        if (!find_model(engine, &found))
+            continue;
+        if (found.model.is_typed || strcmp(variant, "auto") != 0)
+            fputc(',', out);
+        put(out, &found);
+    }
+}
+
+/* Replies with a list of all models between `before` and `behind`. */
+static enum mm_status reply_all(struct mm_request *request, const char *before, put_model *put,
+                                const char *behind) {
+    const struct mm_engine *engine;
+    struct mm_text text;
+    size_t count;
+    if (find_engine(request, &engine) != MM_OK)
+        return request->error.status;
+    FILE *out = mm_text_open(&text);
+    if (out == NULL)
+        return fail_memory(request);
+    const struct mm_offer *offers = mm_engine_offers(engine, &count);
+    fputs(before, out);
+    put_variant(out, engine, "auto", put);
+    for (size_t index = 0; index < count; index++)
+        for (size_t row = 0; row < offers[index].backend->variant_count; row++) {
+            const struct mm_variant *variant = &offers[index].backend->variants[row];
+            bool is_new = variant->op == MM_MATMUL && !mm_variant_is_auto(variant);
+            for (size_t earlier = 0; earlier < index; earlier++)
+                is_new =
+                    is_new && mm_backend_variant(offers[earlier].backend, MM_MATMUL, variant->name) == NULL;
+            if (is_new)
+                put_variant(out, engine, variant->name, put);
+        }
+    fputs(behind, out);
+    size_t length;
+    char *const written = mm_text_close(out, &text, &length);
+    return mm_reply_long_text(request, written, length, json_type);
+}
+
+static enum mm_status reply_one(struct mm_request *request, const char *end, const char *before,
+                                put_model *put, const char *behind) {
+    struct found found;
+    struct mm_text text;
+    if (find_by_path(request, end, &found) != MM_OK)
+        return request->error.status;
+    FILE *out = mm_text_open(&text);
+    if (out == NULL)
+        return fail_memory(request);
+    fputs(before, out);
+    put(out, &found);
+    fputs(behind, out);
+    return reply(request, out, &text);
+}
+
+enum mm_status mm_models_list(struct mm_request *request) {
+    return reply_all(request, "{\"models\":[", put_name, "]}");
+}
+
+enum mm_status mm_models_index(struct mm_request *request) {
+    return reply_all(request, "[", put_index, "]");
+}
+
+enum mm_status mm_models_stats(struct mm_request *request) {
+    return reply_all(request, "{\"model_stats\":[", put_stats, "]}");
+}
+
+enum mm_status mm_model_get(struct mm_request *request) {
+    return reply_one(request, "", "", put_metadata, "");
+}
+
+enum mm_status mm_model_config(struct mm_request *request) {
+    return reply_one(request, "/config", "", put_config, "");
+}
+
+enum mm_status mm_model_stats(struct mm_request *request) {
+    return reply_one(request, "/stats", "{\"model_stats\":[", put_stats, "]}");
+}
+
+enum mm_status mm_model_ready(struct mm_request *request) {
+    if (mm_server_takes_jobs(request->server, &request->error) != MM_OK)
+        return request->error.status;
+    return reply_one(request, "/ready", "{\"ready\":true,\"name\":", put_name, "}");
+}
+
+enum mm_status mm_models_server(struct mm_request *request) {
+    static const char text[] =
+        "{\"name\":\"matmuld\",\"version\":\"" MATMULD_VERSION
+        "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"statistics\",\"model_configuration\"]}";
+    return mm_reply_kept(request, text, sizeof text - 1, json_type);
+}
+
+enum mm_status mm_models_live(struct mm_request *request) {
+    static const char text[] = "{\"live\":true}";
+    return mm_reply_kept(request, text, sizeof text - 1, json_type);
+}
+
+enum mm_status mm_models_server_ready(struct mm_request *request) {
+    static const char text[] = "{\"ready\":true}";
+    const enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
+    return status == MM_OK ? mm_reply_kept(request, text, sizeof text - 1, json_type) : status;
+}
+
+/* Reads Inference-Header-Content-Length. SIZE_MAX means that the whole body is JSON. */
+static enum mm_status read_json_bytes(struct mm_request *request, size_t *bytes) {
+    const char *text = request->headers[MM_HEADER_INFERENCE_LENGTH], *at = text;
+    *bytes = text == NULL ? SIZE_MAX : 0;
+    while (at != NULL && mm_is_digit(*at) && *bytes < SIZE_MAX / 100)
+        *bytes = *bytes * 10 + (size_t)(*at++ - '0');
+    if (text == NULL || (*text != '\0' && *at == '\0'))
+        return MM_OK;
+    return mm_fail_field(&request->error, MM_BAD_REQUEST, mm_header_name(MM_HEADER_INFERENCE_LENGTH),
+                         "Inference-Header-Content-Length is '%.40s', but must be the length of the JSON",
+                         text);
+}
+
+enum mm_status mm_infer_admit(struct mm_request *request) {
+    struct mm_operation *operation = mm_operation_of(request);
+    struct mm_oip_call *call = &operation->infer;
+    struct found found;
+    size_t json_bytes;
+    if (find_by_path(request, "/infer", &found) != MM_OK)
+        return request->error.status;
+    request->record.model = found.stats;
+    if (read_json_bytes(request, &json_bytes) != MM_OK)
+        return request->error.status;
+    mm_oip_call_init(call, &found.model);
+    if (strcmp(found.model.variant, "auto") != 0)
+        strcpy(call->call.backend, found.backend->name);
+    mm_operation_begin(request);
+    operation->input.decoder = &mm_oip_codec;
+    call->json_bytes = json_bytes;
+    if (json_bytes != SIZE_MAX)
+        call->lead_bytes = request->upload.lead_bytes = -json_bytes % MM_OIP_ALIGNMENT;
+    return mm_operation_admit(request);
+}
