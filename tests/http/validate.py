@@ -93,16 +93,20 @@ def check_document(document, node, path):
 def find_response(document, method, path, status):
     """Returns the documented response and the operation. HEAD is documented as GET."""
     any_path = document.root["x-any-path"]
-    # Paths with a parameter match a template by the text before `{`.
+    # Paths with a parameter match a template by the text before `{` and after `}`; the longest template counts.
     paths = document.root["paths"]
-    templates = [known for known in paths if "{" in known and path.startswith(known.partition("{")[0])]
-    item = paths.get(path) or (paths[templates[-1]] if templates else {})
+    parts = {known: (known.partition("{")[0], known.partition("}")[2]) for known in paths if "{" in known}
+    templates = [known for known, (start, end) in parts.items() if path.startswith(start) and path.endswith(end)]
+    item = paths.get(path) or (paths[max(templates, key=len)] if templates else {})
     # Methods are case-sensitive, so `post` is unknown.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
+    if operation is None and path.startswith("/v2"):
+        return document.root["components"]["responses"]["InferError"], {}
     if operation is None:
         operation = any_path["options"] if method == "OPTIONS" else any_path
-    expect(status in operation["responses"], f"status {status} is not documented")
-    return document.follow(operation["responses"][status]), operation
+    response = operation["responses"].get(status, operation["responses"].get("default"))
+    expect(response is not None, f"status {status} is not documented")
+    return document.follow(response), operation
 
 
 def read_head(path):
@@ -144,7 +148,7 @@ def check_request(document, operation, target, head, body):
     for name, value in urllib.parse.parse_qsl(urllib.parse.urlsplit(target).query, keep_blank_values=True):
         expect(name in known, f"the request's parameter {name} is not documented")
         document.conform_text(value, known[name]["schema"], f"the request's parameter {name}")
-    if body.startswith("{") and "octet-stream" not in head:
+    if body.startswith("{") and "octet-stream" not in head and "inference-header" not in head.lower():
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         document.conform(json.loads(body, parse_float=exact), schema, "the request's body")
 
