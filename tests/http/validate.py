@@ -100,7 +100,7 @@ def find_response(document, method, path, status):
     item = paths.get(path) or (paths[max(templates, key=len)] if templates else {})
     # Methods are case-sensitive, so `post` is unknown.
     operation = item.get("get" if method == "HEAD" else method.lower()) if method.isupper() else None
-    if operation is None and path.startswith("/v2"):
+    if operation is None and path.startswith("/v2") and method != "OPTIONS":
         return document.root["components"]["responses"]["InferError"], {}
     if operation is None:
         operation = any_path["options"] if method == "OPTIONS" else any_path
