@@ -241,10 +241,35 @@ static enum mm_json_event close(struct mm_json_reader *reader) {
     return MM_JSON_CLOSE;
 }
 
+/* Returns the end of an array without strings and objects. NULL if it has some, or if its end is missing. */
+static const char *joined_end(const char *start, const char *end) {
+    const char *at = start, *close;
+    size_t depth = 0;
+    do {
+        close = memchr(at, ']', (size_t)(end - at));
+        if (close == NULL)
+            return NULL;
+        for (; (at = memchr(at, '[', (size_t)(close - at))) != NULL; at++)
+            depth++;
+        at = close + 1;
+    } while (--depth > 0);
+    const size_t bytes = (size_t)(at - start);
+    return memchr(start, '"', bytes) == NULL && memchr(start, '{', bytes) == NULL ? at : NULL;
+}
+
 /* Reads a string, number or word, or the opening bracket of an array or object. */
 static enum mm_json_event read_value(struct mm_json_reader *reader, const char *text, size_t bytes,
                                      bool is_all) {
     const char first = text[reader->at];
+    const char *const joined =
+        first == '[' && reader->joins_arrays ? joined_end(text + reader->at, text + bytes) : NULL;
+    if (joined != NULL) {
+        const size_t length = (size_t)(joined - text) - reader->at;
+        reader->token = (struct mm_json_token){MM_VALUE_ARRAY, reader->at, length};
+        reader->at += length;
+        reader->place = MM_JSON_COMMA;
+        return MM_JSON_VALUE;
+    }
     if (first == '[' || first == '{') {
         if (reader->depth == MM_JSON_DEPTH_MAX)
             return fail_here(reader, text, bytes, "no more than 64 arrays and objects within each other");

@@ -47,6 +47,7 @@ struct mm_json_reader {
     uint64_t objects;           /* bit d is 1 if the value at depth d + 1 is an object */
     struct mm_json_token token; /* token of the last event; after a fault, the wrong text */
     const char *expected;       /* after a fault: the expected text; NULL means a whole object */
+    bool joins_arrays;          /* an array of words and numbers is one value, whose inside is not checked */
     size_t retry_bytes;         /* a long incomplete token is read again when this many bytes have arrived */
 };
 
@@ -80,7 +81,7 @@ enum mm_status mm_json_fail_empty(const char *example, struct mm_error *error);
 void mm_json_locate(const char *text, struct mm_json_token token, struct mm_error *error);
 
 enum {
-    MM_JSON_TEXT_MAX = 256
+    MM_JSON_TEXT_MAX = 264
 }; /* bytes with the NUL; longer strings are cut, because none of them is valid */
 
 /* Returns the value of a token. A string is decoded into `buffer`, cut to fit. The value of an array or

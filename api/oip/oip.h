@@ -36,6 +36,8 @@ char *mm_oip_put_model(char *end, const struct mm_oip_model *model);
 /* Returns the protocol's name of a type, such as "FP32"; NULL if the protocol lacks the type. */
 const char *mm_oip_datatype(enum mm_dtype dtype);
 
+bool mm_oip_find_datatype(struct mm_slice name, enum mm_dtype *dtype);
+
 /* Reads a model's name. The type is float32 if the name has none. False if no model can have this name. Any
  * thread may call it. */
 bool mm_oip_model_read(struct mm_slice name, struct mm_oip_model *model);
@@ -48,7 +50,7 @@ struct mm_oip_call {
     size_t lead_bytes;          /* unused bytes before the JSON in the body's memory */
     bool binary_default;        /* the parameter binary_data_output */
     bool is_binary;             /* C is sent as binary data; set by the codec */
-    char id[MM_OIP_ID_MAX + 1]; /* as in the request's JSON, with escapes but without quotes; "" if none */
+    char id[MM_OIP_ID_MAX + 1]; /* "" if none */
 };
 
 /* Initializes a request for a model. `model` is copied. */
@@ -72,22 +74,22 @@ struct mm_oip_stats {
     uint64_t fail, fail_ns;
 } __attribute__((aligned(64)));
 
-/* Write a model's metadata, its configuration, its entry of the repository's index, or its statistics, as a
- * JSON object. */
-void mm_oip_put_metadata(FILE *out, const struct mm_oip_model *model);
-void mm_oip_put_config(FILE *out, const struct mm_oip_model *model);
-void mm_oip_put_index(FILE *out, const struct mm_oip_model *model);
-void mm_oip_put_stats(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats);
+/* Write a model's name, metadata, configuration, entry in the repository's index, or statistics, as JSON. */
+typedef void mm_oip_writer(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats);
+mm_oip_writer mm_oip_put_name, mm_oip_put_metadata, mm_oip_put_config, mm_oip_put_index, mm_oip_put_stats;
 
 /* --- for the files of this folder */
+
+struct mm_oip_head;
 
 /* An input of a request, as its JSON describes it. */
 struct mm_oip_input {
     struct mm_parameters parameters; /* must be first: pointers to it are cast to this struct */
-    unsigned operand;                /* index in operands.of; MM_OPERANDS_MAX until the name is read */
-    bool has_shape;
+    struct mm_oip_head *head;        /* must be second */
+    char name[MM_JSON_TEXT_MAX];
+    unsigned operand; /* index in operands.of */
     struct mm_shape shape;
-    enum mm_dtype dtype; /* MM_DTYPE_COUNT until the datatype is read */
+    enum mm_dtype dtype;
     bool is_binary;
     size_t binary_bytes;
     char from[MM_JSON_TEXT_MAX]; /* source of the elements; "" if the request has the elements */
@@ -95,6 +97,13 @@ struct mm_oip_input {
 };
 
 struct mm_oip_head {
+    struct mm_parameters parameters; /* must be first: pointers to it are cast to this struct */
+    struct mm_slice json;
+    struct mm_json_reader reader;
+    struct mm_oip_call *call;
+    char id[MM_OIP_ID_MAX + 1];
+    bool has_format; /* the output says whether it is binary */
+    unsigned seen;   /* set of operands that are inputs */
     unsigned count;
     struct mm_oip_input inputs[MM_OPERANDS_MAX];
 };
@@ -102,11 +111,7 @@ struct mm_oip_head {
 /* Names of the inputs, by the operands' indices. */
 extern const char *const mm_oip_inputs[MM_OPERANDS_MAX];
 
-/* Reads the JSON of a request: sets `call`, except its operands, and *head. Does not read the elements, but
- * their place is in the head. */
+/* Reads the JSON of a request: sets *head and `call`, except its operands. Does not read the elements, but
+ * finds their places. */
 enum mm_status mm_oip_read_head(struct mm_slice json, struct mm_oip_call *call, struct mm_oip_head *head,
-                                struct mm_error *error);
-
-/* Fails because of malformed JSON at a place of the text. */
-enum mm_status mm_oip_fail_json(struct mm_slice json, const char *at, const char *expected,
                                 struct mm_error *error);

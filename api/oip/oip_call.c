@@ -20,6 +20,13 @@ const char *mm_oip_datatype(enum mm_dtype dtype) {
     return datatypes[dtype];
 }
 
+bool mm_oip_find_datatype(struct mm_slice name, enum mm_dtype *dtype) {
+    for (*dtype = 0; *dtype < MM_DTYPE_COUNT; ++*dtype)
+        if (datatypes[*dtype] != NULL && mm_slice_is(name, datatypes[*dtype]))
+            return true;
+    return false;
+}
+
 char *mm_oip_put_model(char *end, const struct mm_oip_model *model) {
     end = mm_put_text(end, "matmul");
     if (strcmp(model->variant, "auto") != 0)
@@ -30,18 +37,17 @@ char *mm_oip_put_model(char *end, const struct mm_oip_model *model) {
 bool mm_oip_model_read(struct mm_slice name, struct mm_oip_model *model) {
     static const char root[] = "matmul";
     const size_t root_bytes = sizeof root - 1;
-    *model = (struct mm_oip_model){.variant = "auto", .dtype = MM_FLOAT32};
+    *model = (struct mm_oip_model){.variant = "auto"};
     if (name.length < root_bytes || memcmp(name.start, root, root_bytes) != 0)
         return false;
     const char *const rest = name.start + root_bytes, *end = name.start + name.length;
     const char *dot = memrchr(rest, '.', (size_t)(end - rest));
-    for (enum mm_dtype dtype = 0; dot != NULL && !model->is_typed && dtype < MM_DTYPE_COUNT; dtype++)
-        if (datatypes[dtype] != NULL &&
-            mm_slice_is((struct mm_slice){dot + 1, (size_t)(end - dot - 1)}, datatypes[dtype])) {
-            model->is_typed = true;
-            model->dtype = dtype;
-        }
-    end = model->is_typed ? dot : end;
+    model->is_typed = dot != NULL && mm_oip_find_datatype((struct mm_slice){dot + 1, (size_t)(end - dot - 1)},
+                                                          &model->dtype);
+    if (model->is_typed)
+        end = dot;
+    else
+        model->dtype = MM_FLOAT32;
     if (end == rest)
         return true;
     const size_t length = (size_t)(end - rest - 1);

@@ -17,34 +17,29 @@ struct reading {
     bool is_quick;
 };
 
-static enum mm_status fail_type(const struct mm_oip_call *call, const struct mm_oip_input *input,
-                                const char *other, enum mm_dtype dtype, struct mm_error *error) {
-    const char *name = mm_oip_inputs[input->operand];
-    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %s, but %s %s%s", name,
-                         mm_oip_datatype(input->dtype), other, mm_oip_datatype(dtype),
-                         call->model.is_typed ? "; the model matmul takes any datatype"
-                                              : "; both must have one datatype");
-}
-
-/* Sets the type of A and B, and the sources of inputs that are not in the request. */
+/* Sets the types and the sources of the operands. */
 static enum mm_status set_sources(struct mm_oip_call *call, const struct mm_oip_head *head,
                                   struct mm_error *error) {
     struct mm_operands *operands = &call->call.operands;
     struct mm_parameters *parameters = &operands->parameters;
     enum mm_dtype dtype = call->model.is_typed ? call->model.dtype : MM_DTYPE_COUNT;
     enum mm_status status = MM_OK;
+    for (unsigned index = 0; index <= MM_OPERAND_B; index++)
+        if ((head->seen & 1u << index) == 0)
+            return mm_fail_field(error, MM_BAD_REQUEST, mm_oip_inputs[index],
+                                 "the input %s is missing; send inputs like " MM_OIP_EXAMPLE,
+                                 mm_oip_inputs[index]);
     for (unsigned index = 0; index < head->count && status == MM_OK; index++) {
         const struct mm_oip_input *input = &head->inputs[index];
         struct mm_operand *operand = &operands->of[input->operand];
-        const char *name = operand->role.name;
+        const char *name = input->name;
         if ((input->data.start != NULL) + input->is_binary + (input->from[0] != '\0') != 1)
             return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                 "%s must have exactly one of data, parameters.binary_data_size and "
-                                 "parameters.from",
-                                 name);
+                                 "%s must have exactly one of data, binary_data_size and from", name);
         if (!operand->role.is_optional && dtype != MM_DTYPE_COUNT && input->dtype != dtype)
-            return fail_type(call, input, call->model.is_typed ? "the model takes" : "the other is", dtype,
-                             error);
+            return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %s, but must be %s as %s", name,
+                                 mm_oip_datatype(input->dtype), mm_oip_datatype(dtype),
+                                 call->model.is_typed ? "in the model's name" : "the other operand");
         dtype = operand->role.is_optional ? dtype : input->dtype;
         if (input->from[0] == '\0')
             continue;
@@ -53,34 +48,25 @@ static enum mm_status set_sources(struct mm_oip_call *call, const struct mm_oip_
         status = mm_operand_set_source(operands, operand, name,
                                        (struct mm_slice){input->from, strlen(input->from)}, error);
     }
-    if (dtype != MM_DTYPE_COUNT)
-        strcpy(operands->dtype_name, mm_dtype_name(dtype));
+    strcpy(operands->dtype_name, mm_dtype_name(dtype));
     parameters->given |= mm_parameter_bit(parameters, operands->dtype_name);
-    return status;
+    return status == MM_OK ? operands->kind->resolve(operands, error) : status;
 }
 
-/* Sets shapes, types, and views without data. bytes[i] becomes the size of operand i in the request. */
+/* Sets the shapes, and views without data. bytes[i] becomes the size of operand i in the request. */
 static enum mm_status set_shapes(struct mm_oip_call *call, const struct mm_oip_head *head,
                                  const struct mm_limits *limits, size_t bytes[MM_OPERANDS_MAX],
                                  struct mm_error *error) {
     struct mm_operands *operands = &call->call.operands;
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
-    bool has[MM_OPERANDS_MAX] = {false};
-    enum mm_status status = operands->kind->resolve(operands, error);
+    enum mm_status status = MM_OK;
     for (unsigned index = 0; index < head->count && status == MM_OK; index++) {
         const struct mm_oip_input *input = &head->inputs[index];
         const struct mm_operand *operand = &operands->of[input->operand];
-        has[input->operand] = true;
-        if (input->from[0] == '\0')
-            shapes[input->operand] = &input->shape;
+        shapes[input->operand] = input->from[0] == '\0' ? &input->shape : NULL;
         if (operand->role.is_optional)
             status = mm_operand_check_type(operands, operand, input->dtype, error);
     }
-    for (unsigned index = 0; index <= MM_OPERAND_B && status == MM_OK; index++)
-        if (!has[index])
-            status = mm_fail_field(error, MM_BAD_REQUEST, mm_oip_inputs[index],
-                                   "the input %s is missing; send inputs like " MM_OIP_EXAMPLE,
-                                   mm_oip_inputs[index]);
     if (status == MM_OK)
         status = mm_operands_set_shapes(operands, shapes, error);
     if (status != MM_OK)
@@ -89,15 +75,14 @@ static enum mm_status set_shapes(struct mm_oip_call *call, const struct mm_oip_h
     return operands->kind->sizes(operands, limits, bytes, error);
 }
 
-/* Fails because 16-bit floats would not survive as JSON in most clients. */
-static enum mm_status fail_16_bits(const char *name, enum mm_dtype dtype, const char *advice,
-                                   struct mm_error *error) {
-    return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is %s, which travels only as binary data; %s", name,
-                         mm_oip_datatype(dtype), advice);
-}
-
-static bool is_16_bits(enum mm_dtype dtype) {
-    return dtype == MM_FLOAT16 || dtype == MM_BFLOAT16;
+/* 16-bit floats travel only as binary data, because most clients cannot read them as JSON. */
+static enum mm_status check_json(const char *name, enum mm_dtype dtype, struct mm_error *error) {
+    if (dtype != MM_FLOAT16 && dtype != MM_BFLOAT16)
+        return MM_OK;
+    return mm_fail_field(error, MM_BAD_REQUEST, name,
+                         "%s is %s, which travels only as binary data; use binary_data_size for inputs, and "
+                         "binary_data for C",
+                         name, mm_oip_datatype(dtype));
 }
 
 static enum mm_status fail_count(const char *name, const char *what, size_t count, struct mm_error *error) {
@@ -128,8 +113,8 @@ static enum mm_status check_sizes(const struct mm_oip_call *call, const struct m
             return mm_fail_field(error, MM_BAD_REQUEST, name,
                                  "binary_data_size of %s is %zu, but its shape and datatype make %zu", name,
                                  input->binary_bytes, size);
-        if (input->data.start != NULL && is_16_bits(dtype))
-            return fail_16_bits(name, dtype, "send it with binary_data_size", error);
+        if (input->data.start != NULL && check_json(name, dtype, error) != MM_OK)
+            return MM_BAD_REQUEST;
         /* Without this check, a short request could reserve much memory. */
         if (input->data.start != NULL && input->data.length / 2 < count)
             return fail_count(name, "fewer", count, error);
@@ -145,67 +130,62 @@ static enum mm_status check_sizes(const struct mm_oip_call *call, const struct m
                    call->json_bytes == SIZE_MAX ? "; send the header Inference-Header-Content-Length" : "");
 }
 
-/* Reads NaN, Infinity, true and false. Returns the end of the word, or NULL. */
+/* Reads NaN, Infinity, true or false. Returns the end of the word, or NULL. */
 static const char *read_word(enum mm_dtype dtype, const char *at, const char *end, void *element) {
-    static const struct {
-        const char *text;
-        float value;
-        bool is_bool;
-    } words[] = {{"NaN", NAN, false},
-                 {"Infinity", INFINITY, false},
-                 {"-Infinity", -INFINITY, false},
-                 {"true", 1, true},
-                 {"false", 0, true}};
-    for (size_t index = 0; index < sizeof words / sizeof words[0]; index++) {
-        const size_t length = strlen(words[index].text);
-        if ((size_t)(end - at) < length || memcmp(at, words[index].text, length) != 0 ||
-            (words[index].is_bool ? dtype != MM_BOOL : !mm_dtype_is_float(dtype)))
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity", "true", "false"};
+    static const double values[] = {NAN, INFINITY, -INFINITY, 1, 0};
+    const unsigned word_end = dtype == MM_BOOL ? 5 : mm_dtype_is_float(dtype) ? 3 : 0;
+    for (unsigned index = dtype == MM_BOOL ? 3 : 0; index < word_end; index++) {
+        const size_t length = strlen(words[index]);
+        if ((size_t)(end - at) < length || memcmp(at, words[index], length) != 0)
             continue;
-        mm_dtype_put(dtype, element, 0, (double)words[index].value);
+        mm_dtype_put(dtype, element, 0, values[index]);
         return at + length;
     }
     return NULL;
 }
 
-/* Reads the elements of an array, which may be nested in any way, as Triton allows. find_data in oip_head.c
- * has found the end by the brackets, so the last bracket closes the array. */
+static enum mm_status fail_json(struct mm_slice json, const char *at, const char *expected,
+                                struct mm_error *error) {
+    struct mm_json_reader reader;
+    (void)mm_json_fault(&reader, (struct mm_json_token){.at = (size_t)(at - json.start), .bytes = 1},
+                        expected);
+    return mm_json_fail(&reader, json.start, MM_OIP_EXAMPLE, error);
+}
+
+/* Reads the elements of an array, which may be nested in any way, as Triton allows. The last bracket closes
+ * the array. */
 static enum mm_status read_elements(struct mm_slice json, const struct mm_oip_input *input, size_t count,
                                     char *to, struct mm_error *error) {
-    const enum mm_dtype dtype = input->dtype;
-    mm_number_reader *const read = mm_element(dtype)->read;
-    const size_t element_bytes = mm_dtype_bytes(dtype);
-    const char *const end = input->data.start + input->data.length, *name = mm_oip_inputs[input->operand];
-    const char *at = input->data.start;
-    size_t done = 0, unwanted;
-    bool expects_item = true, is_open = false; /* is_open: an opening bracket came last */
-    while ((at = mm_json_skip_spaces(at, end)) < end) {
-        if (expects_item && *at == '[') {
-            is_open = true;
-            at++;
-        } else if ((!expects_item || is_open) && *at == ']') {
-            expects_item = is_open = false;
-            at++;
-        } else if (!expects_item && *at == ',') {
-            expects_item = true;
-            at++;
-        } else {
-            bool fits = true;
-            void *element = done < count ? (void *)(to + done * element_bytes) : &unwanted;
-            const char *stop = expects_item ? read(at, end, element, &fits) : NULL;
-            if (stop == NULL && expects_item)
-                stop = read_word(dtype, at, end, element);
-            if (stop == NULL)
-                return mm_oip_fail_json(json, at, expects_item ? "a number" : "',' or ']'", error);
-            if (!fits)
-                return mm_fail_field(error, MM_BAD_REQUEST, name,
-                                     "element %zu of %s is %.*s, which %s cannot hold", done, name,
-                                     stop - at > 40 ? 40 : (int)(stop - at), at, mm_oip_datatype(dtype));
-            done++;
-            at = stop;
-            expects_item = is_open = false;
+    mm_number_reader *const read = mm_element(input->dtype)->read;
+    const size_t element_bytes = mm_dtype_bytes(input->dtype);
+    const char *at = input->data.start, *const end = at + input->data.length, *stop;
+    size_t done = 0;
+    uint64_t unwanted;
+    bool wants_item = true, is_open = false; /* is_open: an opening bracket came last */
+    for (; (at = mm_json_skip_spaces(at, end)) < end; at = stop) {
+        bool fits = true;
+        stop = at + 1;
+        if (*at == (wants_item ? '[' : ',')) {
+            is_open = wants_item;
+            wants_item = true;
+            continue;
         }
+        if (wants_item && !(is_open && *at == ']')) {
+            void *element = done < count ? (void *)(to + done * element_bytes) : &unwanted;
+            stop = read(at, end, element, &fits);
+            stop = stop == NULL ? read_word(input->dtype, at, end, element) : stop;
+            done++;
+        }
+        if (stop == NULL || (!wants_item && *at != ']'))
+            return fail_json(json, at, wants_item ? "a number" : "',' or ']'", error);
+        if (!fits)
+            return mm_fail_field(error, MM_BAD_REQUEST, input->name,
+                                 "element %zu of %s is %.*s, which %s cannot hold", done - 1, input->name,
+                                 stop - at > 40 ? 40 : (int)(stop - at), at, mm_oip_datatype(input->dtype));
+        wants_item = is_open = false;
     }
-    return done == count ? MM_OK : fail_count(name, done < count ? "fewer" : "more", count, error);
+    return done == count ? MM_OK : fail_count(input->name, done < count ? "fewer" : "more", count, error);
 }
 
 /* Points the views to the elements, and reads those that are JSON. `tail` are the binary data. */
@@ -257,8 +237,8 @@ static enum mm_status decode(const struct reading *reading, struct mm_oip_call *
         status = set_shapes(call, &head, reading->limits, bytes, error);
     if (status == MM_OK)
         status = check_sizes(call, &head, bytes, all_bytes - json.length, &storage_bytes, error);
-    if (status == MM_OK && !call->is_binary && is_16_bits(operands->result_dtype))
-        status = fail_16_bits("C", operands->result_dtype, "ask for it by binary_data", error);
+    if (status == MM_OK && !call->is_binary)
+        status = check_json("C", operands->result_dtype, error);
     if (status == MM_OK && storage_bytes > 0)
         status = mm_reservation_acquire(reading->memory, storage_bytes, &operands->storage, error);
     if (status != MM_OK)

@@ -1,102 +1,63 @@
-/* Reads the JSON of an infer request, without the elements. Ignores unknown members, because KServe sends
- * some, but not unknown parameters. A member whose value is null counts as absent. */
+/* Reads the JSON of an infer request, without the elements. Each object has a table of parameters, in which
+ * members of the object have the place MM_IN_JSON, and members of its `parameters` MM_IN_OBJECT. Ignores
+ * unknown members, because KServe sends some, but not unknown parameters. A null counts as absent. */
 #include "api/oip/oip.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The state of reading one text. After a failure, `status` stays, and next() returns MM_JSON_FAULT. */
-struct scan {
-    struct mm_slice json;
-    struct mm_json_reader reader;
-    struct mm_oip_call *call;
+static enum mm_status fail_value(const struct mm_parameter *row, const char *expected,
+                                 const struct mm_value *given, struct mm_error *error) {
+    return mm_value_fail(row->name, "is", expected, given, error);
+}
+
+/* What the structs of the request, of an input and of an output begin with. */
+struct object {
+    struct mm_parameters parameters;
     struct mm_oip_head *head;
-    struct mm_error *error;
-    enum mm_status status;
-    enum mm_json_event event;    /* the latest event; MM_JSON_VALUE or MM_JSON_OPEN at a member */
-    char name[MM_JSON_TEXT_MAX]; /* of the latest member */
-    size_t data_bytes;           /* bytes of elements as JSON */
-    bool has_format;             /* the output says whether it is binary */
 };
 
-static enum mm_json_event next(struct scan *scan) {
-    scan->event = scan->status != MM_OK
-                      ? MM_JSON_FAULT
-                      : mm_json_next(&scan->reader, scan->json.start, scan->json.length, true);
-    if (scan->event == MM_JSON_FAULT && scan->status == MM_OK)
-        scan->status = mm_json_fail(&scan->reader, scan->json.start, MM_OIP_EXAMPLE, scan->error);
-    return scan->event;
+/* Reads the next event, and its value, name or opening bracket. Fails if the JSON is malformed. */
+static enum mm_status next(struct mm_oip_head *head, enum mm_json_event *event, struct mm_value *value,
+                           char buffer[MM_JSON_TEXT_MAX], struct mm_error *error) {
+    *event = mm_json_next(&head->reader, head->json.start, head->json.length, true);
+    if (*event == MM_JSON_FAULT)
+        return mm_json_fail(&head->reader, head->json.start, MM_OIP_EXAMPLE, error);
+    *value = mm_json_value(head->json.start, head->reader.token, buffer);
+    return MM_OK;
 }
 
-enum mm_status mm_oip_fail_json(struct mm_slice json, const char *at, const char *expected,
-                                struct mm_error *error) {
-    struct mm_json_reader reader;
-    const size_t offset = (size_t)(at - json.start);
-    (void)mm_json_fault(&reader, (struct mm_json_token){.at = offset, .bytes = offset < json.length},
-                        expected);
-    return mm_json_fail(&reader, json.start, MM_OIP_EXAMPLE, error);
-}
-
-static struct mm_value value_of(const struct scan *scan, char buffer[MM_JSON_TEXT_MAX]) {
-    return mm_json_value(scan->json.start, scan->reader.token, buffer);
-}
-
-/* Fails because the current value is not what it must be. */
-static void fail_value(struct scan *scan, const char *expected) {
-    char buffer[MM_JSON_TEXT_MAX], name[MM_JSON_TEXT_MAX];
-    const struct mm_value value = value_of(scan, buffer);
-    strcpy(name, scan->name);
-    if (scan->status == MM_OK)
-        scan->status = mm_value_fail(name, "is", expected, &value, scan->error);
-}
-
-/* Reads the next member's name and the beginning of its value. False at the object's end. `seen` is the set
- * of known members so far; *member becomes the member's index among the `count` known names, or `count`. */
-static bool next_member(struct scan *scan, const char *const *names, unsigned count, unsigned *seen,
-                        unsigned *member) {
-    while (next(scan) == MM_JSON_NAME) {
-        const struct mm_json_token token = scan->reader.token;
-        (void)value_of(scan, scan->name);
-        *member = 0;
-        while (*member < count && strcmp(scan->name, names[*member]) != 0)
-            ++*member;
-        const unsigned bit = *member < count ? 1u << *member : 0;
-        if ((*seen & bit) != 0)
-            scan->status = mm_oip_fail_json(scan->json, scan->json.start + token.at,
-                                            "a name that was not given before", scan->error);
-        *seen |= bit;
-        if (next(scan) == MM_JSON_FAULT)
-            return false;
-        if (scan->event == MM_JSON_OPEN || scan->reader.token.kind != MM_VALUE_NULL)
-            return true;
+/* Reads the members of an object whose opening bracket was read, and its closing bracket. */
+static enum mm_status read_object(struct mm_oip_head *head, const struct mm_parameter *row,
+                                  const struct mm_value *given, struct mm_parameters *values,
+                                  enum mm_parameter_place place, struct mm_error *error) {
+    const unsigned depth = head->reader.depth;
+    char name[MM_JSON_TEXT_MAX], buffer[MM_JSON_TEXT_MAX];
+    struct mm_value key, value;
+    enum mm_json_event event;
+    if (given->kind != MM_VALUE_OBJECT)
+        return fail_value(row, "an object", given, error);
+    enum mm_status status = next(head, &event, &key, name, error);
+    while (status == MM_OK && event == MM_JSON_NAME) {
+        const struct mm_parameter *known = mm_parameter_find(values, place, name, key.length);
+        const bool is_ignored = place == MM_IN_JSON ? known == NULL : strncmp(name, "sequence_", 9) == 0;
+        status = next(head, &event, &value, buffer, error);
+        if (known != NULL && (values->named >> (known - values->table->rows) & 1) != 0)
+            return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice; give it once", name);
+        if (status == MM_OK && value.kind != MM_VALUE_NULL && !is_ignored)
+            status = mm_parameter_set_value(values, place, name, key.length, &value, NULL, error);
+        while (status == MM_OK && head->reader.depth > depth)
+            status = next(head, &event, &value, buffer, error);
+        if (status == MM_OK)
+            status = next(head, &event, &key, name, error);
     }
-    return false;
+    return status;
 }
 
-/* Skips the rest of the current value. */
-static void skip(struct scan *scan) {
-    const unsigned depth = scan->reader.depth;
-    if (scan->event == MM_JSON_OPEN)
-        while (scan->reader.depth >= depth && next(scan) != MM_JSON_FAULT)
-            continue;
-}
-
-/* Whether the current value is an array or object. Fails otherwise. */
-static bool opens(struct scan *scan, enum mm_value_kind kind) {
-    if (scan->event == MM_JSON_OPEN && scan->reader.token.kind == kind)
-        return true;
-    fail_value(scan, kind == MM_VALUE_ARRAY ? "an array" : "an object");
-    return false;
-}
-
-/* Reads a string, or fails. */
-static bool read_text(struct scan *scan, char text[MM_JSON_TEXT_MAX]) {
-    if (scan->event == MM_JSON_VALUE && scan->reader.token.kind == MM_VALUE_TEXT) {
-        (void)value_of(scan, text);
-        return true;
-    }
-    fail_value(scan, "a string");
-    return false;
+/* Reads the member `parameters` of an input or an output. */
+static enum mm_status read_parameters(struct mm_parameters *values, const struct mm_parameter *row,
+                                      const struct mm_value *given, struct mm_error *error) {
+    return read_object(((struct object *)values)->head, row, given, values, MM_IN_OBJECT, error);
 }
 
 static bool read_whole(const struct mm_value *value, size_t *number) {
@@ -111,238 +72,179 @@ static enum mm_status read_binary_size(struct mm_parameters *values, const struc
                                        const struct mm_value *given, struct mm_error *error) {
     struct mm_oip_input *input = (struct mm_oip_input *)values;
     input->is_binary = true;
-    return read_whole(given, &input->binary_bytes)
-               ? MM_OK
-               : mm_value_fail(row->name, "is", "a whole number of bytes", given, error);
+    return read_whole(given, &input->binary_bytes) ? MM_OK
+                                                   : fail_value(row, "a whole number of bytes", given, error);
 }
 
-static enum mm_status read_from(struct mm_parameters *values, const struct mm_parameter *row,
+/* Copies a string to the row's member. */
+static enum mm_status read_text(struct mm_parameters *values, const struct mm_parameter *row,
                                 const struct mm_value *given, struct mm_error *error) {
-    struct mm_oip_input *input = (struct mm_oip_input *)values;
-    if (given->kind != MM_VALUE_TEXT || given->length == 0)
-        return mm_value_fail(row->name, "is", "the name of a stored matrix", given, error);
-    memcpy(input->from, given->text, given->length + 1);
+    if (given->kind != MM_VALUE_TEXT || given->length >= row->bytes)
+        return fail_value(row, "a string of at most 256 bytes", given, error);
+    memcpy((char *)values + row->offset, given->text, given->length + 1);
     return MM_OK;
 }
 
+static enum mm_status read_shape(struct mm_parameters *values, const struct mm_parameter *row,
+                                 const struct mm_value *given, struct mm_error *error) {
+    struct mm_shape *shape = &((struct mm_oip_input *)values)->shape;
+    struct mm_json_reader reader = mm_json_within(given);
+    struct mm_json_member member;
+    bool is_right = given->kind == MM_VALUE_ARRAY;
+    while (is_right && mm_json_step(&reader, given->text, given->length, &member))
+        is_right = shape->rank < MM_RANK_MAX && read_whole(&member.value, &shape->dims[shape->rank++]);
+    return is_right && (given->length == 0 || reader.place == MM_JSON_BEHIND)
+               ? MM_OK
+               : fail_value(row, "an array of at most 8 whole numbers", given, error);
+}
+
+static enum mm_status read_datatype(struct mm_parameters *values, const struct mm_parameter *row,
+                                    const struct mm_value *given, struct mm_error *error) {
+    struct mm_oip_input *input = (struct mm_oip_input *)values;
+    const struct mm_slice name = {given->text, given->kind == MM_VALUE_TEXT ? given->length : 0};
+    return mm_oip_find_datatype(name, &input->dtype)
+               ? MM_OK
+               : mm_fail_field(error, MM_UNSUPPORTED, row->name,
+                               "datatype is '%.*s', but must be FP32, FP64, FP16, BF16, INT8, UINT8, BOOL, "
+                               "INT32 or INT64",
+                               name.length > 40 ? 40 : (int)name.length, name.start);
+}
+
+static enum mm_status read_data(struct mm_parameters *values, const struct mm_parameter *row,
+                                const struct mm_value *given, struct mm_error *error) {
+    if (given->kind != MM_VALUE_ARRAY || given->length == 1) /* only the opening bracket of an array */
+        return fail_value(row, "an array of numbers, NaN, Infinity and -Infinity", given, error);
+    ((struct mm_oip_input *)values)->data = (struct mm_slice){given->text, given->length};
+    return MM_OK;
+}
+
+#define MEMBER(name, type, member, read) MM_PARAMETER_READ(name, OWN, MM_IN_JSON, struct type, member, read)
+#define PARAMETER(name, type, member, read)                                                                  \
+    MM_PARAMETER_READ(name, OWN, MM_IN_OBJECT, struct type, member, read)
+
 static const struct mm_parameter input_rows[] = {
-    MM_PARAMETER_READ("binary_data_size", OWN, MM_IN_OBJECT, struct mm_oip_input, binary_bytes,
-                      read_binary_size),
-    MM_PARAMETER_READ("from", OWN, MM_IN_OBJECT, struct mm_oip_input, from, read_from),
+    MEMBER("name", mm_oip_input, name, read_text),
+    MEMBER("shape", mm_oip_input, shape, read_shape),
+    MEMBER("datatype", mm_oip_input, dtype, read_datatype),
+    MEMBER("data", mm_oip_input, data, read_data),
+    MEMBER("parameters", mm_oip_input, parameters, read_parameters),
+    PARAMETER("binary_data_size", mm_oip_input, binary_bytes, read_binary_size),
+    PARAMETER("from", mm_oip_input, from, read_text),
 };
-static const struct mm_parameter_table input_table = MM_PARAMETER_TABLE(input_rows);
+enum { NEEDED_INPUT_ROWS = 3 };
 
 struct output {
-    struct mm_parameters parameters; /* must be first */
+    struct object object; /* must be first */
+    char name[MM_JSON_TEXT_MAX];
     bool is_binary;
 };
 
 static const struct mm_parameter output_rows[] = {
+    MEMBER("name", output, name, read_text),
+    MEMBER("parameters", output, object, read_parameters),
     MM_PARAMETER("binary_data", FLAG, MM_IN_OBJECT, struct output, is_binary),
 };
-static const struct mm_parameter_table output_table = MM_PARAMETER_TABLE(output_rows);
 
-/* Reads an object of parameters. Ignores those whose names begin with `ignored`, if it is not NULL. */
-static void read_parameters(struct scan *scan, struct mm_parameters *values, const char *ignored) {
-    char buffer[MM_JSON_TEXT_MAX];
-    unsigned seen = 0, member;
-    if (!opens(scan, MM_VALUE_OBJECT))
-        return;
-    while (next_member(scan, NULL, 0, &seen, &member)) {
-        const struct mm_value value = value_of(scan, buffer);
-        if (ignored == NULL || strncmp(scan->name, ignored, strlen(ignored)) != 0)
-            scan->status = mm_parameter_set_value(values, MM_IN_OBJECT, scan->name, strlen(scan->name),
-                                                  &value, NULL, scan->error);
-        skip(scan);
-    }
+static const struct mm_parameter_table input_table = MM_PARAMETER_TABLE(input_rows),
+                                       output_table = MM_PARAMETER_TABLE(output_rows);
+
+static enum mm_status read_input(struct mm_oip_head *head, const struct mm_parameter *row,
+                                 const struct mm_value *given, struct mm_error *error) {
+    if (head->count == MM_OPERANDS_MAX)
+        return mm_fail_field(error, MM_BAD_REQUEST, row->name, "there are more than %d inputs",
+                             (int)head->count);
+    struct mm_oip_input *input = &head->inputs[head->count++];
+    memset(input, 0, sizeof *input);
+    input->parameters.table = &input_table;
+    input->head = head;
+    const enum mm_status status = read_object(head, row, given, &input->parameters, MM_IN_JSON, error);
+    for (unsigned index = 0; index < NEEDED_INPUT_ROWS && status == MM_OK; index++)
+        if ((input->parameters.named >> index & 1) == 0)
+            return mm_fail_field(error, MM_BAD_REQUEST, input_rows[index].name,
+                                 "an input has no %s; each needs name, shape and datatype",
+                                 input_rows[index].name);
+    while (status == MM_OK && strcmp(input->name, mm_oip_inputs[input->operand]) != 0)
+        if (++input->operand == MM_OPERANDS_MAX)
+            return mm_fail_field(error, MM_BAD_REQUEST, row->name,
+                                 "an input is '%.64s', but must be A, B, ADDEND or BIAS", input->name);
+    if (status == MM_OK && (head->seen & 1u << input->operand) != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, input->name, "the input %s is given twice; give it once",
+                             input->name);
+    head->seen |= 1u << input->operand;
+    return status;
 }
 
-/* Reads an array of objects by `read`. */
-static void read_list(struct scan *scan, void (*read)(struct scan *scan)) {
-    char name[MM_JSON_TEXT_MAX];
-    strcpy(name, scan->name);
-    if (!opens(scan, MM_VALUE_ARRAY))
-        return;
-    while (next(scan) == MM_JSON_OPEN && scan->reader.token.kind == MM_VALUE_OBJECT)
-        read(scan);
-    strcpy(scan->name, name);
-    if (scan->event != MM_JSON_CLOSE)
-        fail_value(scan, "an array of objects");
+static enum mm_status read_output(struct mm_oip_head *head, const struct mm_parameter *row,
+                                  const struct mm_value *given, struct mm_error *error) {
+    struct output output = {.object = {.parameters.table = &output_table, .head = head}};
+    const enum mm_status status = read_object(head, row, given, &output.object.parameters, MM_IN_JSON, error);
+    if (status == MM_OK && strcmp(output.name, "C") != 0)
+        return mm_fail_field(error, MM_BAD_REQUEST, row->name,
+                             "an output is '%.64s', but the only output is C", output.name);
+    head->has_format = output.object.parameters.given != 0;
+    head->call->is_binary = output.is_binary;
+    return status;
 }
 
-static void read_shape(struct scan *scan, struct mm_oip_input *input) {
+/* Reads the inputs or the outputs. */
+static enum mm_status read_list(struct mm_parameters *values, const struct mm_parameter *row,
+                                const struct mm_value *given, struct mm_error *error) {
+    struct mm_oip_head *head = (struct mm_oip_head *)values;
     char buffer[MM_JSON_TEXT_MAX];
-    struct mm_shape *shape = &input->shape;
-    input->has_shape = true;
-    if (!opens(scan, MM_VALUE_ARRAY))
-        return;
-    while (next(scan) == MM_JSON_VALUE && shape->rank < MM_RANK_MAX) {
-        const struct mm_value value = value_of(scan, buffer);
-        if (!read_whole(&value, &shape->dims[shape->rank++]))
+    struct mm_value value;
+    enum mm_json_event event = MM_JSON_OPEN;
+    enum mm_status status = MM_OK;
+    if (given->kind != MM_VALUE_ARRAY)
+        return fail_value(row, "an array of objects", given, error);
+    if (given->length != 1) /* a whole array, which has no objects */
+        return given->length == 0 ? MM_OK : fail_value(row, "an array of objects", given, error);
+    while ((status = next(head, &event, &value, buffer, error)) == MM_OK && event != MM_JSON_CLOSE) {
+        status = (row->name[0] == 'i' ? read_input : read_output)(head, row, &value, error);
+        if (status != MM_OK)
             break;
     }
-    if (scan->event != MM_JSON_CLOSE)
-        fail_value(scan, "an array of at most 8 whole numbers");
+    return status;
 }
 
-/* Finds the end of an array of elements by its brackets. oip_decode.c reads the elements later, because the
- * shape and the type may follow. */
-static void find_data(struct scan *scan, struct mm_oip_input *input) {
-    const char *const start = scan->json.start + scan->reader.token.at;
-    const char *const end = scan->json.start + scan->json.length, *at = start;
-    size_t depth = 0;
-    if (!opens(scan, MM_VALUE_ARRAY))
-        return;
-    do {
-        const char *close = memchr(at, ']', (size_t)(end - at));
-        if (close == NULL) {
-            scan->status = mm_oip_fail_json(scan->json, end, "the closing bracket of data", scan->error);
-            return;
-        }
-        for (; (at = memchr(at, '[', (size_t)(close - at))) != NULL; at++)
-            depth++;
-        at = close + 1;
-    } while (--depth > 0);
-    input->data = (struct mm_slice){start, (size_t)(at - start)};
-    scan->data_bytes += input->data.length;
-    const char *quote = memchr(start, '"', input->data.length);
-    if (quote != NULL)
-        scan->status =
-            mm_oip_fail_json(scan->json, quote, "a number, NaN, Infinity or -Infinity", scan->error);
-    scan->reader.at = (size_t)(at - 1 - scan->json.start);
-    scan->reader.place = MM_JSON_COMMA;
-    (void)next(scan);
+static enum mm_status read_request_parameters(struct mm_parameters *values, const struct mm_parameter *row,
+                                              const struct mm_value *given, struct mm_error *error) {
+    struct mm_oip_head *head = (struct mm_oip_head *)values;
+    return read_object(head, row, given, &head->call->call.operands.parameters, MM_IN_OBJECT, error);
 }
 
-static void read_input_name(struct scan *scan, struct mm_oip_input *input) {
-    char name[MM_JSON_TEXT_MAX];
-    if (!read_text(scan, name))
-        return;
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        if (strcmp(name, mm_oip_inputs[index]) == 0)
-            input->operand = index;
-    if (input->operand == MM_OPERANDS_MAX)
-        scan->status = mm_fail_field(scan->error, MM_BAD_REQUEST, "inputs",
-                                     "an input is '%.64s', but the inputs are A, B, ADDEND and BIAS", name);
-    for (const struct mm_oip_input *other = scan->head->inputs; other < input; other++)
-        if (other->operand == input->operand && scan->status == MM_OK)
-            scan->status = mm_fail_field(scan->error, MM_BAD_REQUEST, name,
-                                         "the input %s is given twice; give it once", name);
-}
-
-static void read_datatype(struct scan *scan, struct mm_oip_input *input) {
-    char name[MM_JSON_TEXT_MAX];
-    if (!read_text(scan, name))
-        return;
-    for (enum mm_dtype dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        if (mm_oip_datatype(dtype) != NULL && strcmp(name, mm_oip_datatype(dtype)) == 0)
-            input->dtype = dtype;
-    if (input->dtype == MM_DTYPE_COUNT)
-        scan->status = mm_fail_field(scan->error, MM_UNSUPPORTED, "datatype",
-                                     "datatype is '%.64s', but must be one of: FP32, FP64, FP16, BF16, INT8, "
-                                     "UINT8, BOOL, INT32, INT64",
-                                     name);
-}
-
-static void read_input(struct scan *scan) {
-    enum { NAME, SHAPE, DATATYPE, PARAMETERS, DATA, MEMBERS };
-    static const char *const names[] = {"name", "shape", "datatype", "parameters", "data"};
-    unsigned seen = 0, member;
-    if (scan->head->count == MM_OPERANDS_MAX) {
-        scan->status = mm_fail_field(
-            scan->error, MM_BAD_REQUEST, "inputs",
-            "there are more than %d inputs, but the inputs are A, B, ADDEND and BIAS", (int)MM_OPERANDS_MAX);
-        return;
-    }
-    struct mm_oip_input *input = &scan->head->inputs[scan->head->count++];
-    *input = (struct mm_oip_input){
-        .parameters.table = &input_table, .operand = MM_OPERANDS_MAX, .dtype = MM_DTYPE_COUNT};
-    while (next_member(scan, names, MEMBERS, &seen, &member)) {
-        if (member == NAME)
-            read_input_name(scan, input);
-        else if (member == SHAPE)
-            read_shape(scan, input);
-        else if (member == DATATYPE)
-            read_datatype(scan, input);
-        else if (member == PARAMETERS)
-            read_parameters(scan, &input->parameters, NULL);
-        else if (member == DATA)
-            find_data(scan, input);
-        else
-            skip(scan);
-    }
-    const char *missing = input->operand == MM_OPERANDS_MAX ? "name"
-                          : !input->has_shape               ? "shape"
-                          : input->dtype == MM_DTYPE_COUNT  ? "datatype"
-                                                            : NULL;
-    if (missing != NULL && scan->status == MM_OK)
-        scan->status = mm_fail_field(scan->error, MM_BAD_REQUEST, missing,
-                                     "an input has no %s; each needs name, shape and datatype", missing);
-}
-
-static void read_output(struct scan *scan) {
-    enum { NAME, PARAMETERS, MEMBERS };
-    static const char *const names[] = {"name", "parameters"};
-    struct output output = {.parameters.table = &output_table};
-    char name[MM_JSON_TEXT_MAX] = "";
-    unsigned seen = 0, member;
-    while (next_member(scan, names, MEMBERS, &seen, &member)) {
-        if (member == NAME)
-            (void)read_text(scan, name);
-        else if (member == PARAMETERS)
-            read_parameters(scan, &output.parameters, NULL);
-        else
-            skip(scan);
-    }
-    if (scan->status == MM_OK && strcmp(name, "C") != 0)
-        scan->status = mm_fail_field(scan->error, MM_BAD_REQUEST, "outputs",
-                                     "an output is '%.64s', but the only output is C", name);
-    scan->has_format = output.parameters.given != 0;
-    scan->call->is_binary = output.is_binary;
-}
-
-static void read_id(struct scan *scan) {
-    char unused[MM_JSON_TEXT_MAX];
-    if (!read_text(scan, unused))
-        return;
-    const size_t length = scan->reader.token.bytes - 2;
-    if (length <= MM_OIP_ID_MAX)
-        memcpy(scan->call->id, scan->json.start + scan->reader.token.at + 1, length);
-    else
-        scan->status = mm_fail_field(scan->error, MM_BAD_REQUEST, "id",
-                                     "id has %zu bytes, but may have at most %d", length, MM_OIP_ID_MAX);
-}
-
-static void read_request(struct scan *scan) {
-    enum { ID, PARAMETERS, INPUTS, OUTPUTS, MEMBERS };
-    static const char *const names[] = {"id", "parameters", "inputs", "outputs"};
-    unsigned seen = 0, member;
-    (void)next(scan);
-    while (next_member(scan, names, MEMBERS, &seen, &member)) {
-        if (member == ID)
-            read_id(scan);
-        else if (member == PARAMETERS)
-            read_parameters(scan, &scan->call->call.operands.parameters, "sequence_");
-        else if (member == INPUTS)
-            read_list(scan, read_input);
-        else if (member == OUTPUTS)
-            read_list(scan, read_output);
-        else
-            skip(scan);
-    }
-    (void)next(scan); /* fails if anything follows */
-}
+static const struct mm_parameter rows[] = {
+    MEMBER("id", mm_oip_head, id, read_text),
+    MEMBER("parameters", mm_oip_head, call, read_request_parameters),
+    MEMBER("inputs", mm_oip_head, inputs, read_list),
+    MEMBER("outputs", mm_oip_head, has_format, read_list),
+};
+static const struct mm_parameter_table table = MM_PARAMETER_TABLE(rows);
 
 enum mm_status mm_oip_read_head(struct mm_slice json, struct mm_oip_call *call, struct mm_oip_head *head,
                                 struct mm_error *error) {
-    struct scan scan = {.json = json, .call = call, .head = head, .error = error, .status = MM_OK};
-    head->count = 0;
-    read_request(&scan);
-    if (!scan.has_format)
-        call->is_binary = call->binary_default;
-    if (scan.status == MM_OK && json.length - scan.data_bytes > MM_OIP_HEAD_MAX)
-        return mm_fail_limit(error, "", MM_OIP_HEAD_MAX,
-                             "the JSON without the elements has %zu bytes, but the limit is %d",
-                             json.length - scan.data_bytes, MM_OIP_HEAD_MAX);
-    return scan.status;
+    char buffer[MM_JSON_TEXT_MAX];
+    struct mm_value value;
+    enum mm_json_event event;
+    size_t bytes = json.length;
+    head->parameters = (struct mm_parameters){.table = &table};
+    head->json = json;
+    head->reader = (struct mm_json_reader){.joins_arrays = true};
+    head->call = call;
+    head->id[0] = '\0';
+    head->count = head->seen = 0;
+    head->has_format = false;
+    enum mm_status status = next(head, &event, &value, buffer, error);
+    if (status == MM_OK)
+        status = read_object(head, NULL, &value, &head->parameters, MM_IN_JSON, error);
+    if (status == MM_OK)
+        status = next(head, &event, &value, buffer, error); /* fails if anything follows */
+    strcpy(call->id, head->id);
+    call->is_binary = head->has_format ? call->is_binary : call->binary_default;
+    for (unsigned index = 0; index < head->count; index++)
+        bytes -= head->inputs[index].data.length;
+    if (status != MM_OK || bytes <= MM_OIP_HEAD_MAX)
+        return status;
+    return mm_fail_limit(error, "", MM_OIP_HEAD_MAX,
+                         "the JSON without the elements has %zu bytes, but the limit is %d", bytes,
+                         MM_OIP_HEAD_MAX);
 }

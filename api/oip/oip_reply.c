@@ -10,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The greatest length of a reply's JSON without elements. The device's name takes up to 762 bytes. */
-enum { TEXT_MAX = 3072 };
+/* The greatest length of a reply's JSON without elements. The device's name takes up to 762 bytes, and the id
+ * up to 1536. */
+enum { TEXT_MAX = 4096 };
 
 /* The protocol's JSON has flat arrays, and NaN and Infinity without quotes. */
 static const struct mm_row_marks marks = {.between = ",", .begin = "", .end = "", .has_quotes = false};
@@ -37,7 +38,7 @@ static char *put_begin(char *end, const struct mm_answer *answer) {
     end = mm_oip_put_model(mm_put_text(end, "{\"model_name\":\""), &call->model);
     end = mm_put_text(end, "\",\"model_version\":\"" MM_OIP_VERSION "\"");
     if (call->id[0] != '\0')
-        end = put_text(end, ",\"id\":\"", call->id);
+        end = mm_put_json_string(mm_put_text(end, ",\"id\":"), call->id);
     end =
         put_text(end, ",\"outputs\":[{\"name\":\"C\",\"datatype\":\"", mm_oip_datatype(answer->matrix.dtype));
     end = mm_put_text(end, ",\"shape\":[");

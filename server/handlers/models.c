@@ -55,11 +55,9 @@ static bool find_model(const struct mm_engine *engine, struct found *found) {
     return false;
 }
 
-static enum mm_status find_engine(struct mm_request *request, const struct mm_engine **engine) {
-    *engine = mm_server_engine(request->server);
-    return *engine != NULL ? MM_OK
-                           : mm_fail(&request->error, MM_NOT_READY,
-                                     "the service is still opening its devices; try again in a second");
+static enum mm_status fail_opening(struct mm_request *request) {
+    return mm_fail(&request->error, MM_NOT_READY,
+                   "the service is still opening its devices; try again in a second");
 }
 
 /* Finds the model of a path /v2/models/NAME[/versions/1]END. */
@@ -67,83 +65,38 @@ static enum mm_status find_by_path(struct mm_request *request, const char *end, 
     static const char versions[] = "/versions/" MM_OIP_VERSION;
     const size_t version_bytes = sizeof versions - 1;
     const char *const start = request->path + strlen("/v2/models/");
-    const struct mm_engine *engine;
+    const struct mm_engine *engine = mm_server_engine(request->server);
     struct mm_slice name = {start, strlen(start) - strlen(end)};
     if (name.length > version_bytes &&
         memcmp(start + name.length - version_bytes, versions, version_bytes) == 0)
         name.length -= version_bytes;
-    if (find_engine(request, &engine) != MM_OK)
-        return request->error.status;
+    if (engine == NULL)
+        return fail_opening(request);
     if (mm_oip_model_read(name, &found->model) && find_model(engine, found))
         return MM_OK;
     return mm_fail(&request->error, MM_NOT_FOUND, "there is no model '%.*s'; GET /v2/models lists the models",
                    name.length > 100 ? 100 : (int)name.length, name.start);
 }
 
-static enum mm_status reply(struct mm_request *request, FILE *out, struct mm_text *text) {
-    size_t length;
-    char *const written = mm_text_close(out, text, &length);
-    return mm_reply_text(request, written, length, json_type);
-}
-
-static enum mm_status fail_memory(struct mm_request *request) {
-    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
-}
-
-typedef void put_model(FILE *out, const struct found *found);
-
-static void put_name(FILE *out, const struct found *found) {
-    char name[MM_OIP_MODEL_MAX];
-    *mm_oip_put_model(name, &found->model) = '\0';
-    fprintf(out, "\"%s\"", name);
-}
-
-static void put_metadata(FILE *out, const struct found *found) {
-    mm_oip_put_metadata(out, &found->model);
-}
-
-static void put_config(FILE *out, const struct found *found) {
-    mm_oip_put_config(out, &found->model);
-}
-
-static void put_index(FILE *out, const struct found *found) {
-    mm_oip_put_index(out, &found->model);
-}
-
-static void put_stats(FILE *out, const struct found *found) {
-    mm_oip_put_stats(out, &found->model, found->stats);
-}
-
 /* Writes the models of a variant: without a type, and with each type. */
-static void put_variant(FILE *out, const struct mm_engine *engine, const char *variant, put_model *put) {
+static void put_variant(FILE *out, const struct mm_engine *engine, const char *variant, mm_oip_writer *put) {
     struct found found = {0};
     strcpy(found.model.variant, variant);
     for (int dtype = -1; dtype < (int)MM_DTYPE_COUNT; dtype++) {
         found.model.is_typed = dtype >= 0;
         found.model.dtype = (enum mm_dtype)dtype;
-        if (found.model.is_typed && mm_oip_datatype(found.model.dtype) == NULL)
+        if ((dtype >= 0 && mm_oip_datatype(found.model.dtype) == NULL) || !find_model(engine, &found))
             continue;
-        if (!find_model(engine, &found))
-            continue;
-        if (found.model.is_typed || strcmp(variant, "auto") != 0)
+        if (dtype >= 0 || strcmp(variant, "auto") != 0)
             fputc(',', out);
-        put(out, &found);
+        put(out, &found.model, found.stats);
     }
 }
 
-/* Replies with a list of all models between `before` and `behind`. */
-static enum mm_status reply_all(struct mm_request *request, const char *before, put_model *put,
-                                const char *behind) {
-    const struct mm_engine *engine;
-    struct mm_text text;
+/* Writes all models. If several backends have a variant, writes its models once. */
+static void put_all(FILE *out, const struct mm_engine *engine, mm_oip_writer *put) {
     size_t count;
-    if (find_engine(request, &engine) != MM_OK)
-        return request->error.status;
-    FILE *out = mm_text_open(&text);
-    if (out == NULL)
-        return fail_memory(request);
     const struct mm_offer *offers = mm_engine_offers(engine, &count);
-    fputs(before, out);
     put_variant(out, engine, "auto", put);
     for (size_t index = 0; index < count; index++)
         for (size_t row = 0; row < offers[index].backend->variant_count; row++) {
@@ -155,73 +108,56 @@ static enum mm_status reply_all(struct mm_request *request, const char *before, 
             if (is_new)
                 put_variant(out, engine, variant->name, put);
         }
-    fputs(behind, out);
-    size_t length;
-    char *const written = mm_text_close(out, &text, &length);
-    return mm_reply_long_text(request, written, length, json_type);
 }
 
-static enum mm_status reply_one(struct mm_request *request, const char *end, const char *before,
-                                put_model *put, const char *behind) {
+/* The replies that describe the server, all models or one model, between two texts. */
+static const struct {
+    const char *path; /* of the route */
+    const char *before, *after;
+    mm_oip_writer *put; /* NULL: the reply is `before` */
+} replies[] = {
+    {"/v2",
+     "{\"name\":\"matmuld\",\"version\":\"" MATMULD_VERSION
+     "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"statistics\",\"model_configuration\"]}",
+     "", NULL},
+    {"/v2/health/live", "{\"live\":true}", "", NULL},
+    {"/v2/health/ready", "{\"ready\":true}", "", NULL},
+    {"/v2/models", "{\"models\":[", "]}", mm_oip_put_name},
+    {"/v2/models/stats", "{\"model_stats\":[", "]}", mm_oip_put_stats},
+    {"/v2/repository/index", "[", "]", mm_oip_put_index},
+    {"/v2/models/{name}", "", "", mm_oip_put_metadata},
+    {"/v2/models/{name}/config", "", "", mm_oip_put_config},
+    {"/v2/models/{name}/stats", "{\"model_stats\":[", "]}", mm_oip_put_stats},
+    {"/v2/models/{name}/ready", "{\"ready\":true,\"name\":", "}", mm_oip_put_name},
+};
+
+enum mm_status mm_models_describe(struct mm_request *request) {
+    const char *path = request->route->path, *name = strchr(path, '}');
     struct found found;
     struct mm_text text;
-    if (find_by_path(request, end, &found) != MM_OK)
+    size_t row = 0, length;
+    while (strcmp(replies[row].path, path) != 0)
+        row++;
+    const bool is_ready =
+        strstr(path, "/ready") == NULL || mm_server_takes_jobs(request->server, &request->error) == MM_OK;
+    if (!is_ready || (name != NULL && find_by_path(request, name + 1, &found) != MM_OK))
         return request->error.status;
+    if (replies[row].put == NULL)
+        return mm_reply_kept(request, replies[row].before, strlen(replies[row].before), json_type);
+    const struct mm_engine *engine = mm_server_engine(request->server);
+    if (engine == NULL)
+        return fail_opening(request);
     FILE *out = mm_text_open(&text);
     if (out == NULL)
-        return fail_memory(request);
-    fputs(before, out);
-    put(out, &found);
-    fputs(behind, out);
-    return reply(request, out, &text);
-}
-
-enum mm_status mm_models_list(struct mm_request *request) {
-    return reply_all(request, "{\"models\":[", put_name, "]}");
-}
-
-enum mm_status mm_models_index(struct mm_request *request) {
-    return reply_all(request, "[", put_index, "]");
-}
-
-enum mm_status mm_models_stats(struct mm_request *request) {
-    return reply_all(request, "{\"model_stats\":[", put_stats, "]}");
-}
-
-enum mm_status mm_model_get(struct mm_request *request) {
-    return reply_one(request, "", "", put_metadata, "");
-}
-
-enum mm_status mm_model_config(struct mm_request *request) {
-    return reply_one(request, "/config", "", put_config, "");
-}
-
-enum mm_status mm_model_stats(struct mm_request *request) {
-    return reply_one(request, "/stats", "{\"model_stats\":[", put_stats, "]}");
-}
-
-enum mm_status mm_model_ready(struct mm_request *request) {
-    if (mm_server_takes_jobs(request->server, &request->error) != MM_OK)
-        return request->error.status;
-    return reply_one(request, "/ready", "{\"ready\":true,\"name\":", put_name, "}");
-}
-
-enum mm_status mm_models_server(struct mm_request *request) {
-    static const char text[] =
-        "{\"name\":\"matmuld\",\"version\":\"" MATMULD_VERSION
-        "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"statistics\",\"model_configuration\"]}";
-    return mm_reply_kept(request, text, sizeof text - 1, json_type);
-}
-
-enum mm_status mm_models_live(struct mm_request *request) {
-    static const char text[] = "{\"live\":true}";
-    return mm_reply_kept(request, text, sizeof text - 1, json_type);
-}
-
-enum mm_status mm_models_server_ready(struct mm_request *request) {
-    static const char text[] = "{\"ready\":true}";
-    const enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
-    return status == MM_OK ? mm_reply_kept(request, text, sizeof text - 1, json_type) : status;
+        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+    fputs(replies[row].before, out);
+    if (name == NULL)
+        put_all(out, engine, replies[row].put);
+    else
+        replies[row].put(out, &found.model, found.stats);
+    fputs(replies[row].after, out);
+    char *const written = mm_text_close(out, &text, &length);
+    return mm_reply_long_text(request, written, length, json_type);
 }
 
 /* Reads Inference-Header-Content-Length. SIZE_MAX means that the whole body is JSON. */

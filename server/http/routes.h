@@ -112,16 +112,7 @@ extern const struct mm_route_state mm_operation_state;
 /* The Open Inference Protocol (server/handlers/models.c). POST /v2/models/NAME/infer shares the functions of
  * products after `admit`. */
 enum mm_status mm_infer_admit(struct mm_request *request);
-enum mm_status mm_models_server(struct mm_request *request);
-enum mm_status mm_models_live(struct mm_request *request);
-enum mm_status mm_models_server_ready(struct mm_request *request);
-enum mm_status mm_models_list(struct mm_request *request);
-enum mm_status mm_models_stats(struct mm_request *request);
-enum mm_status mm_models_index(struct mm_request *request);
-enum mm_status mm_model_get(struct mm_request *request);
-enum mm_status mm_model_ready(struct mm_request *request);
-enum mm_status mm_model_config(struct mm_request *request);
-enum mm_status mm_model_stats(struct mm_request *request);
+enum mm_status mm_models_describe(struct mm_request *request);
 
 /* PUT /v1/matrices/NAME (server/handlers/matrix_put.c). */
 enum mm_status mm_matrix_put_admit(struct mm_request *request);

@@ -70,8 +70,8 @@ static const struct {
     {"matmul", "[]", -1, MM_BAD_REQUEST, "must have an object"},
     {"matmul", INPUTS(A "," B) "x", -1, MM_BAD_REQUEST, "nothing after the object"},
     {"matmul", INPUTS(A "," B), 3, MM_BAD_REQUEST, "3 bytes follow the JSON"},
-    {"matmul", "{`id`:`1`,`id`:`1`}", -1, MM_BAD_REQUEST, "not given before"},
-    {"matmul", "{`inputs`:[1]}", -1, MM_BAD_REQUEST, "inputs is 1, but must be an array of objects"},
+    {"matmul", "{`id`:`1`,`id`:`1`}", -1, MM_BAD_REQUEST, "id is given twice"},
+    {"matmul", "{`inputs`:[1]}", -1, MM_BAD_REQUEST, "inputs is an array, but must be an array of objects"},
     {"matmul", "{`inputs`:{}}", -1, MM_BAD_REQUEST, "inputs is"},
     {"matmul", "{`id`:1}", -1, MM_BAD_REQUEST, "id is 1, but must be a string"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,2]]") "," B), -1, MM_BAD_REQUEST},
@@ -81,17 +81,18 @@ static const struct {
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,2,[]x]") "," B), -1, MM_BAD_REQUEST, "',' or ']'"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,`NaN`]") "," B), -1, MM_BAD_REQUEST, "NaN"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,nan]") "," B), -1, MM_BAD_REQUEST, "a number"},
-    {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,{}]") "," B), -1, MM_BAD_REQUEST, "a number"},
+    {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,{}]") "," B), -1, MM_BAD_REQUEST,
+     "array of numbers"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:3") "," B), -1, MM_BAD_REQUEST, "data is 3"},
-    {"matmul", "{`inputs`:[{`data`:[1,2", -1, MM_BAD_REQUEST, "closing bracket of data"},
+    {"matmul", "{`inputs`:[{`data`:[1,2", -1, MM_BAD_REQUEST, "array of numbers"},
     /* Inputs */
     {"matmul", "{}", -1, MM_BAD_REQUEST, "input A is missing"},
     {"matmul", INPUTS(A), -1, MM_BAD_REQUEST, "input B is missing"},
     {"matmul", INPUTS(A "," A), -1, MM_BAD_REQUEST, "given twice"},
-    {"matmul", INPUTS("{`name`:`X`}"), -1, MM_BAD_REQUEST, "'X'"},
+    {"matmul", INPUTS(INPUT("X", "1", "FP32", "`data`:[1]")), -1, MM_BAD_REQUEST, "'X'"},
     {"matmul", INPUTS("{`name`:`A`,`shape`:[1,2]}"), -1, MM_BAD_REQUEST, "no datatype"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP8", "`data`:[1,2]") "," B), -1, MM_UNSUPPORTED, "'FP8'"},
-    {"matmul", INPUTS(INPUT("A", "1,-2", "FP32", "`data`:[1,2]") "," B), -1, MM_BAD_REQUEST, "shape is -2"},
+    {"matmul", INPUTS(INPUT("A", "1,-2", "FP32", "`data`:[1,2]") "," B), -1, MM_BAD_REQUEST, "whole numbers"},
     {"matmul", INPUTS(INPUT("A", "1,1,1,1,1,1,1,1,2", "FP32", "`data`:[1,2]") "," B), -1, MM_BAD_REQUEST,
      "at most 8"},
     {"matmul", INPUTS(INPUT("A", "1,9e9", "FP32", "`data`:[1,2]") "," B), -1, MM_TOO_LARGE},
@@ -100,7 +101,7 @@ static const struct {
     {"matmul", INPUTS(INPUT("A", "1,1", "FP32", "`data`:[1,2]") "," B), -1, MM_BAD_REQUEST,
      "more elements than 1"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP64", "`data`:[1,2]") "," B), -1, MM_BAD_REQUEST, "B is FP32"},
-    {"matmul.FP64", INPUTS(A "," B), -1, MM_BAD_REQUEST, "the model takes FP64"},
+    {"matmul.FP64", INPUTS(A "," B), -1, MM_BAD_REQUEST, "FP64 as in the model"},
     {"matmul", INPUTS(A "," B "," INPUT("BIAS", "1", "FP64", "`data`:[1]")), -1, MM_UNSUPPORTED, "BIAS"},
     {"matmul", INPUTS(INPUT("A", "1,2", "FP32", "`data`:[1,1e39]") "," B), -1, MM_BAD_REQUEST,
      "element 1 of A is 1e39"},
@@ -133,16 +134,20 @@ static const struct {
 };
 
 static void test_decode(void **state) {
+    unsigned failures = 0;
     for (size_t index = 0; index < COUNT(cases); index++) {
         struct mm_error error = {0};
         struct mm_oip_call call;
         init(&call, cases[index].model);
         const enum mm_status status = decode(cases[index].json, cases[index].tail_bytes, &call, &error);
         if (status != cases[index].status ||
-            (cases[index].detail != NULL && strstr(error.detail, cases[index].detail) == NULL))
-            fail_msg("%s: %s, %s", cases[index].json, mm_status_name(status), error.detail);
+            (cases[index].detail != NULL && strstr(error.detail, cases[index].detail) == NULL)) {
+            print_error("%s: %s, %s\n", cases[index].json, mm_status_name(status), error.detail);
+            failures++;
+        }
         mm_operands_release(&call.call.operands, &memory);
     }
+    assert_int_equal(failures, 0);
 }
 
 static const float *elements_of(const struct mm_oip_call *call, enum mm_operand_index index) {
@@ -194,7 +199,7 @@ static void test_parameters(void **state) {
                             "`inputs`:[" INPUT("A", "2,1", "FP32", "`data`:[1,2]") "," B "]}",
                             -1, &call, &error),
                      MM_OK);
-    assert_string_equal(call.id, "\\u00e9 x");
+    assert_string_equal(call.id, "\303\251 x");
     assert_string_equal(call.call.variant, "naive");
     assert_int_equal(call.call.timeout_ms, 2);
     assert_int_equal(call.call.activation, MM_ACTIVATION_RELU);
