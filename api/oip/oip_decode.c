@@ -161,7 +161,7 @@ static enum mm_status read_elements(struct mm_slice json, const struct mm_oip_in
     const size_t element_bytes = mm_dtype_bytes(input->dtype);
     const char *at = input->data.start, *const end = at + input->data.length, *stop;
     size_t done = 0;
-    uint64_t unwanted;
+    uint64_t unwanted = 0;
     bool wants_item = true, is_open = false; /* is_open: an opening bracket came last */
     for (; (at = mm_json_skip_spaces(at, end)) < end; at = stop) {
         bool fits = true;

@@ -235,7 +235,7 @@ enum mm_status mm_oip_read_head(struct mm_slice json, struct mm_oip_call *call, 
     head->has_format = false;
     enum mm_status status = next(head, &event, &value, buffer, error);
     if (status == MM_OK)
-        status = read_object(head, NULL, &value, &head->parameters, MM_IN_JSON, error);
+        status = read_object(head, rows, &value, &head->parameters, MM_IN_JSON, error);
     if (status == MM_OK)
         status = next(head, &event, &value, buffer, error); /* fails if anything follows */
     strcpy(call->id, head->id);

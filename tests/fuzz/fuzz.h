@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/codec.h"
+#include "api/oip/oip.h"
 
 /* libFuzzer or replay.c calls this function with arbitrary bytes. Each program defines it. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -45,7 +46,10 @@ void fuzz_require_error(enum mm_status status, const struct mm_error *error);
 /* The result of decoding a body. Owns a copy of the body. Must not be moved, because it points to itself. */
 struct decoding {
     enum mm_status status;
-    struct mm_call call;
+    union {
+        struct mm_call call;
+        struct mm_oip_call infer; /* begins with `call` */
+    };
     struct mm_error error;
     struct mm_body body;
     struct mm_budget budget;
