@@ -29,11 +29,12 @@ static enum mm_status set_sources(struct mm_oip_call *call, const struct mm_oip_
             return mm_fail_field(error, MM_BAD_REQUEST, mm_oip_inputs[index],
                                  "the input %s is missing; send inputs like " MM_OIP_EXAMPLE,
                                  mm_oip_inputs[index]);
-    for (unsigned index = 0; index < head->count && status == MM_OK; index++) {
-        const struct mm_oip_input *input = &head->inputs[index];
+    for (const struct mm_oip_input *input = head->inputs;
+         input < head->inputs + head->count && status == MM_OK; input++) {
         struct mm_operand *operand = &operands->of[input->operand];
         const char *name = input->name;
-        if ((input->data.start != NULL) + input->is_binary + (input->from[0] != '\0') != 1)
+        const size_t from_length = strlen(input->from);
+        if ((input->data.start != NULL) + input->is_binary + (from_length > 0) != 1)
             return mm_fail_field(error, MM_BAD_REQUEST, name,
                                  "%s must have exactly one of data, binary_data_size and from", name);
         if (!operand->role.is_optional && dtype != MM_DTYPE_COUNT && input->dtype != dtype)
@@ -41,12 +42,12 @@ static enum mm_status set_sources(struct mm_oip_call *call, const struct mm_oip_
                                  mm_oip_datatype(input->dtype), mm_oip_datatype(dtype),
                                  call->model.is_typed ? "in the model's name" : "the other operand");
         dtype = operand->role.is_optional ? dtype : input->dtype;
-        if (input->from[0] == '\0')
+        if (from_length == 0)
             continue;
         operand->shape = input->shape;
         parameters->given |= mm_parameter_bit(parameters, &operand->shape);
-        status = mm_operand_set_source(operands, operand, name,
-                                       (struct mm_slice){input->from, strlen(input->from)}, error);
+        status = mm_operand_set_source(operands, operand, name, (struct mm_slice){input->from, from_length},
+                                       error);
     }
     strcpy(operands->dtype_name, mm_dtype_name(dtype));
     parameters->given |= mm_parameter_bit(parameters, operands->dtype_name);
@@ -54,10 +55,9 @@ static enum mm_status set_sources(struct mm_oip_call *call, const struct mm_oip_
 }
 
 /* Sets the shapes, and views without data. bytes[i] becomes the size of operand i in the request. */
-static enum mm_status set_shapes(struct mm_oip_call *call, const struct mm_oip_head *head,
+static enum mm_status set_shapes(struct mm_operands *operands, const struct mm_oip_head *head,
                                  const struct mm_limits *limits, size_t bytes[MM_OPERANDS_MAX],
                                  struct mm_error *error) {
-    struct mm_operands *operands = &call->call.operands;
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < head->count && status == MM_OK; index++) {
@@ -69,10 +69,9 @@ static enum mm_status set_shapes(struct mm_oip_call *call, const struct mm_oip_h
     }
     if (status == MM_OK)
         status = mm_operands_set_shapes(operands, shapes, error);
-    if (status != MM_OK)
-        return status;
-    mm_operands_view(operands);
-    return operands->kind->sizes(operands, limits, bytes, error);
+    if (status == MM_OK)
+        mm_operands_view(operands);
+    return status == MM_OK ? operands->kind->sizes(operands, limits, bytes, error) : status;
 }
 
 /* 16-bit floats travel only as binary data, because most clients cannot read them as JSON. */
@@ -234,7 +233,7 @@ static enum mm_status decode(const struct reading *reading, struct mm_oip_call *
     if (status == MM_OK)
         status = set_sources(call, &head, error);
     if (status == MM_OK)
-        status = set_shapes(call, &head, reading->limits, bytes, error);
+        status = set_shapes(operands, &head, reading->limits, bytes, error);
     if (status == MM_OK)
         status = check_sizes(call, &head, bytes, all_bytes - json.length, &storage_bytes, error);
     if (status == MM_OK && !call->is_binary)

@@ -14,17 +14,12 @@
  * up to 1536. */
 enum { TEXT_MAX = 4096 };
 
-/* The protocol's JSON has flat arrays, and NaN and Infinity without quotes. */
+/* The C++ client reads only flat arrays, so the rows have no brackets. NaN and Infinity have no quotes. */
 static const struct mm_row_marks marks = {.between = ",", .begin = "", .end = "", .has_quotes = false};
 
-/* Returns the elements as one row, because the C++ client reads only flat arrays. */
-static struct mm_matrix row_of(const struct mm_matrix *c) {
-    return mm_matrix_dense(c->dtype, 1, c->rows * c->cols, c->data);
-}
-
 static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, size_t *bytes) {
-    const struct mm_matrix c = mm_shape_view(shape, false, dtype), row = row_of(&c);
-    return mm_rows_text_bytes(&row, &marks, bytes) && mm_size_add(*bytes, TEXT_MAX, bytes);
+    const struct mm_matrix c = mm_shape_view(shape, false, dtype);
+    return mm_rows_text_bytes(&c, &marks, bytes) && mm_size_add(*bytes, TEXT_MAX, bytes);
 }
 
 /* Writes a member whose value needs no escape. */
@@ -87,10 +82,10 @@ static char *put_end(char *end, const struct mm_answer *answer) {
 }
 
 static void encode_json(const struct mm_answer *answer, struct mm_reply_body *body) {
-    const struct mm_matrix row = row_of(&answer->matrix);
     char *end = mm_put_text(put_begin(body->buffer.data, answer), "\"data\":[");
-    end = mm_put_text(mm_rows_text_write(&row, &marks, answer->helpers, end), "]");
-    body->bytes = (size_t)(end - (char *)body->buffer.data);
+    if (mm_matrix_bytes(&answer->matrix) > 0)
+        end = mm_rows_text_write(&answer->matrix, &marks, answer->helpers, end);
+    body->bytes = (size_t)(mm_put_text(end, "]") - (char *)body->buffer.data);
 }
 
 static void finish_json(const struct mm_answer *answer, struct mm_reply_body *body) {
