@@ -89,11 +89,15 @@ static enum mm_status read_shape(struct mm_parameters *values, const struct mm_p
                                  const struct mm_value *given, struct mm_error *error) {
     struct mm_shape *shape = &((struct mm_oip_input *)values)->shape;
     struct mm_json_reader reader = mm_json_within(given);
-    struct mm_json_member member;
+    enum mm_json_event event = MM_JSON_CLOSE;
+    char buffer[MM_JSON_TEXT_MAX];
     bool is_right = given->kind == MM_VALUE_ARRAY;
-    while (is_right && mm_json_step(&reader, given->text, given->length, &member))
-        is_right = shape->rank < MM_RANK_MAX && read_whole(&member.value, &shape->dims[shape->rank++]);
-    return is_right && (given->length == 0 || reader.place == MM_JSON_BEHIND)
+    while (is_right && given->length > 0 &&
+           (event = mm_json_next(&reader, given->text, given->length, true)) == MM_JSON_VALUE) {
+        const struct mm_value value = mm_json_value(given->text, reader.token, buffer);
+        is_right = shape->rank < MM_RANK_MAX && read_whole(&value, &shape->dims[shape->rank++]);
+    }
+    return is_right && event == MM_JSON_CLOSE
                ? MM_OK
                : fail_value(row, "an array of at most 8 whole numbers", given, error);
 }
