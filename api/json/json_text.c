@@ -241,20 +241,21 @@ static enum mm_json_event close(struct mm_json_reader *reader) {
     return MM_JSON_CLOSE;
 }
 
-/* Returns the end of an array without strings and objects. NULL if it has some, or if its end is missing. */
+/* Returns the end of an array. NULL if it has strings or objects, or if its end is missing. Does not read
+ * past the first bracket that closes after a string or an object begins, so the time is linear. */
 static const char *joined_end(const char *start, const char *end) {
     const char *at = start, *close;
     size_t depth = 0;
     do {
         close = memchr(at, ']', (size_t)(end - at));
-        if (close == NULL)
+        if (close == NULL || memchr(at, '"', (size_t)(close - at)) != NULL ||
+            memchr(at, '{', (size_t)(close - at)) != NULL)
             return NULL;
         for (; (at = memchr(at, '[', (size_t)(close - at))) != NULL; at++)
             depth++;
         at = close + 1;
     } while (--depth > 0);
-    const size_t bytes = (size_t)(at - start);
-    return memchr(start, '"', bytes) == NULL && memchr(start, '{', bytes) == NULL ? at : NULL;
+    return at;
 }
 
 /* Reads a string, number or word, or the opening bracket of an array or object. */

@@ -41,6 +41,7 @@ static enum mm_status read_object(struct mm_oip_head *head, const struct mm_para
     while (status == MM_OK && event == MM_JSON_NAME) {
         const struct mm_parameter *known = mm_parameter_find(values, place, name, key.length);
         const bool is_ignored = place == MM_IN_JSON ? known == NULL : strncmp(name, "sequence_", 9) == 0;
+        head->reader.joins_arrays = known != NULL; /* so nested arrays of unknown members are read once */
         status = next(head, &event, &value, buffer, error);
         if (known != NULL && (values->named >> (known - values->table->rows) & 1) != 0)
             return mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice; give it once", name);
@@ -232,7 +233,7 @@ enum mm_status mm_oip_read_head(struct mm_slice json, struct mm_oip_call *call, 
     size_t bytes = json.length;
     head->parameters = (struct mm_parameters){.table = &table};
     head->json = json;
-    head->reader = (struct mm_json_reader){.joins_arrays = true};
+    head->reader = (struct mm_json_reader){0};
     head->call = call;
     head->id[0] = '\0';
     head->count = head->seen = 0;

@@ -1,9 +1,11 @@
 /* Tests the bodies of infer requests (Open Inference Protocol): JSON, binary data, errors, and names of
  * models. */
+#include "api/number/digits.h"
 #include "api/oip/oip.h"
 #include "tests/unit/memory.h"
 
 #include <math.h>
+#include <time.h>
 
 static const struct mm_limits limits = {
     .dimension_max = 2147483647, .body_bytes_max = 1 << 20, .memory_bytes_max = 2 << 20};
@@ -69,6 +71,7 @@ static const struct {
     {"matmul", "", -1, MM_BAD_REQUEST, "empty"},
     {"matmul", "[]", -1, MM_BAD_REQUEST, "must have an object"},
     {"matmul", INPUTS(A "," B) "x", -1, MM_BAD_REQUEST, "nothing after the object"},
+    {"matmul", "{`x`:[1 2]}", -1, MM_BAD_REQUEST, "',' or the closing bracket"},
     {"matmul", INPUTS(A "," B), 3, MM_BAD_REQUEST, "3 bytes follow the JSON"},
     {"matmul", "{`id`:`1`,`id`:`1`}", -1, MM_BAD_REQUEST, "id is given twice"},
     {"matmul", "{`inputs`:[1]}", -1, MM_BAD_REQUEST, "inputs is an array, but must be an array of objects"},
@@ -264,6 +267,26 @@ static void test_long(void **state) {
     free(spaces);
 }
 
+/* The time for nested arrays is proportional to their length, even if brackets are in strings. */
+static void test_brackets(void **state) {
+    static const char begin[] = "{\"x\":[", end[] = "0]}", arrays[] = "[\"[\"],";
+    enum { COPIES = 100000 };
+    static char json[sizeof begin + COPIES * sizeof arrays + sizeof end];
+    struct mm_oip_call call;
+    struct mm_error error = {0};
+    char *at = mm_put_text(json, begin);
+    for (int copy = 0; copy < COPIES; copy++)
+        at = mm_put_text(at, arrays);
+    at = mm_put_text(at, end);
+    const struct mm_body body = {.data = json, .bytes = (size_t)(at - json)};
+    init(&call, "matmul");
+    const clock_t began = clock();
+    assert_int_equal(mm_codec_decode(&mm_oip_codec, &call.call.operands, &body, &limits, &memory, &error),
+                     MM_BAD_REQUEST);
+    assert_non_null(strstr(error.detail, "input A is missing"));
+    assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
+}
+
 static void test_models(void **state) {
     static const struct {
         const char *name, *variant; /* variant NULL: no model */
@@ -297,4 +320,4 @@ static void test_models(void **state) {
 }
 
 RUN_TESTS_BETWEEN(open_memory, close_memory, test_decode, test_elements, test_parameters, test_busy,
-                  test_long, test_models)
+                  test_long, test_brackets, test_models)
