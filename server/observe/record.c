@@ -57,6 +57,9 @@ static void find_cancelled(struct mm_request *request, bool sent) {
                request->upload.dropped_bytes <= MM_REFUSAL_DRAIN_MAX) {
         record->left = true;
         mm_record_cancel(record, MM_SPAN_RECEIVE);
+    } else if (mm_request_state(request) == MM_ANSWERING && request->error.status == MM_OK) {
+        record->left = true;
+        mm_record_cancel(record, MM_SPAN_ENCODE);
     } else if (work != NULL && work->error.status == MM_TIMEOUT) {
         mm_record_cancel(record, work->device == NULL ? MM_SPAN_QUEUE : MM_SPAN_KERNEL);
     } else if (work != NULL && work->error.status == MM_OK && !sent) {
