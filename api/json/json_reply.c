@@ -1,5 +1,7 @@
 /* Writes JSON replies. Does not use Jansson, because building its values took a quarter of a small product's
  * time. */
+#include "api/json/json_reply.h"
+
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/utf8.h"
@@ -46,19 +48,18 @@ static const char *const rate_keys[MM_OP_COUNT] = {
     [MM_TRANSPOSE] = "\"gigabytes_per_second\": ",
 };
 
-/* Writes a string member. The name comes from the server's own tables, so no character needs an escape. */
-static char *put_name(char *end, const char *key, const char *name) {
+char *mm_json_put_name(char *end, const char *key, const char *name) {
     return mm_put_text(mm_put_text(mm_put_text(end, key), name), "\"");
 }
 
-static char *put_shape(char *end, const struct mm_shape *shape) {
+char *mm_json_put_shape(char *end, const struct mm_shape *shape) {
     end = mm_put_text(end, "\"shape\": [");
     for (unsigned dim = 0; dim < shape->rank; dim++)
         end = mm_put_digits(mm_put_text(end, dim > 0 ? ", " : ""), shape->dims[dim]);
     return mm_put_text(end, "], ");
 }
 
-static char *put_real(char *end, const char *key, double number) {
+char *mm_json_put_real(char *end, const char *key, double number) {
     end = mm_put_text(end, key);
     return isfinite(number) ? end + sprintf(end, "%.15g", number)
                             : mm_put_text(mm_put_text(mm_put_text(end, "\""), mm_float_word(number)), "\"");
@@ -81,12 +82,13 @@ static char *put_verification(char *end, const struct mm_verification *verificat
     const bool is_checked = verdict != MM_VERDICT_UNJUDGED;
     if (!verification->is_done)
         return end;
-    end = put_real(end, ", \"verify\": {\"residual\": ", verification->residual);
-    end = put_real(end, ", \"bound\": ", verification->bound);
+    end = mm_json_put_real(end, ", \"verify\": {\"residual\": ", verification->residual);
+    end = mm_json_put_real(end, ", \"bound\": ", verification->bound);
     end = mm_put_text(mm_put_text(end, ", \"passed\": "), passed[verdict]);
     end = mm_put_digits(mm_put_text(end, ", \"rows_unjudged\": "), verification->rows_unjudged);
-    end = is_checked ? put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
-                     : mm_put_text(end, ", \"relative_error\": null");
+    end = is_checked
+              ? mm_json_put_real(end, ", \"relative_error\": ", mm_verification_relative_error(verification))
+              : mm_put_text(end, ", \"relative_error\": null");
     return mm_put_text(end, "}");
 }
 
@@ -99,21 +101,25 @@ static char *put_timing(char *end, const uint64_t *span_ns) {
     return mm_put_text(end, "}");
 }
 
-/* Writes the members after the array, in the order of docs/http-api.md. */
-static char *put_facts(char *end, const struct mm_answer *answer) {
+char *mm_json_put_run(char *end, const struct mm_answer *answer) {
     const struct mm_outcome *outcome = answer->outcome;
-    const enum mm_dtype operand = answer->operand_dtype, result = answer->matrix.dtype;
-    end = put_name(put_shape(end, answer->shape), "\"dtype\": \"", mm_dtype_name(result));
-    if (operand != result)
-        end = put_name(end, ", \"operand_dtype\": \"", mm_dtype_name(operand));
-    end = put_name(end, ", \"variant\": \"", outcome->ran->name);
-    end = put_name(end, ", \"backend\": \"", answer->device->backend->name);
+    end = mm_json_put_name(end, "\"variant\": \"", outcome->ran->name);
+    end = mm_json_put_name(end, ", \"backend\": \"", answer->device->backend->name);
     end = mm_put_json_string(mm_put_text(end, ", \"device\": "), answer->device->name);
     end = mm_put_text(mm_put_text(end, ", "), rate_keys[outcome->ran->op]);
     end = mm_put_millionths(end, (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
     end = mm_put_digits(mm_put_text(end, ", \"batched\": "), outcome->batched);
-    end = put_path(end, &outcome->path);
-    end = put_verification(end, &outcome->verification);
+    return put_path(end, &outcome->path);
+}
+
+/* Writes the members after the array, in the order of docs/http-api.md. */
+static char *put_facts(char *end, const struct mm_answer *answer) {
+    const enum mm_dtype operand = answer->operand_dtype, result = answer->matrix.dtype;
+    end = mm_json_put_name(mm_json_put_shape(end, answer->shape), "\"dtype\": \"", mm_dtype_name(result));
+    if (operand != result)
+        end = mm_json_put_name(end, ", \"operand_dtype\": \"", mm_dtype_name(operand));
+    end = mm_json_put_run(mm_put_text(end, ", "), answer);
+    end = put_verification(end, &answer->outcome->verification);
     return put_timing(end, answer->span_ns);
 }
 
@@ -122,8 +128,8 @@ static char *put_facts(char *end, const struct mm_answer *answer) {
 static char *put_stored(char *end, const struct mm_answer *answer) {
     const struct mm_matrix *c = &answer->matrix;
     if (!answer->has_matrix || c->rows == 0 || c->cols == 0)
-        end = put_shape(end, answer->shape);
-    return put_name(end, "\"dtype\": \"", mm_dtype_name(c->dtype));
+        end = mm_json_put_shape(end, answer->shape);
+    return mm_json_put_name(end, "\"dtype\": \"", mm_dtype_name(c->dtype));
 }
 
 static void finish(const struct mm_answer *answer, struct mm_reply_body *body) {

@@ -9,6 +9,13 @@ void mm_oip_put_name(FILE *out, const struct mm_oip_model *model, const struct m
     fprintf(out, "\"%s\"", name);
 }
 
+/* Begins an object with a model's name, and writes more of it. */
+static void put_named(FILE *out, const struct mm_oip_model *model, const char *more) {
+    fputs("{\"name\":", out);
+    mm_oip_put_name(out, model, NULL);
+    fputs(more, out);
+}
+
 /* Writes the members for inputs and outputs, by the names that the metadata or the configuration uses. */
 static void put_tensors(FILE *out, const struct mm_oip_model *model, const char *plural, const char *type,
                         const char *shape) {
@@ -21,23 +28,17 @@ static void put_tensors(FILE *out, const struct mm_oip_model *model, const char 
 }
 
 void mm_oip_put_metadata(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats) {
-    fputs("{\"name\":", out);
-    mm_oip_put_name(out, model, stats);
-    fputs(",\"versions\":[\"" MM_OIP_VERSION "\"],\"platform\":\"matmuld\"", out);
+    put_named(out, model, ",\"versions\":[\"" MM_OIP_VERSION "\"],\"platform\":\"matmuld\"");
     put_tensors(out, model, "s", "\"datatype\":\"", "shape");
 }
 
 void mm_oip_put_config(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats) {
-    fputs("{\"name\":", out);
-    mm_oip_put_name(out, model, stats);
-    fputs(",\"platform\":\"matmuld\",\"backend\":\"matmuld\",\"max_batch_size\":0", out);
+    put_named(out, model, ",\"platform\":\"matmuld\",\"backend\":\"matmuld\",\"max_batch_size\":0");
     put_tensors(out, model, "", "\"data_type\":\"TYPE_", "dims");
 }
 
 void mm_oip_put_index(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats) {
-    fputs("{\"name\":", out);
-    mm_oip_put_name(out, model, stats);
-    fputs(",\"version\":\"" MM_OIP_VERSION "\",\"state\":\"READY\",\"reason\":\"\"}", out);
+    put_named(out, model, ",\"version\":\"" MM_OIP_VERSION "\",\"state\":\"READY\",\"reason\":\"\"}");
 }
 
 void mm_oip_put_stats(FILE *out, const struct mm_oip_model *model, const struct mm_oip_stats *stats) {
@@ -53,11 +54,8 @@ void mm_oip_put_stats(FILE *out, const struct mm_oip_model *model, const struct 
                      {"compute_output", &stats->success, &stats->download_ns},
                      {"cache_hit", &never, &never},
                      {"cache_miss", &never, &never}};
-    fputs("{\"name\":", out);
-    mm_oip_put_name(out, model, stats);
-    fprintf(out,
-            ",\"version\":\"" MM_OIP_VERSION "\",\"inference_count\":%" PRIu64 ",\"execution_count\":%" PRIu64
-            ",\"inference_stats\":",
+    put_named(out, model, ",\"version\":\"" MM_OIP_VERSION "\"");
+    fprintf(out, ",\"inference_count\":%" PRIu64 ",\"execution_count\":%" PRIu64 ",\"inference_stats\":",
             __atomic_load_n(&stats->success, __ATOMIC_RELAXED),
             (__atomic_load_n(&stats->launch_millionths, __ATOMIC_RELAXED) + 500000) / 1000000);
     for (size_t index = 0; index < sizeof durations / sizeof durations[0]; index++)

@@ -1,13 +1,12 @@
 /* Writes the replies to infer requests: JSON, and after it C as binary data if the client wants that. */
+#include "api/json/json_reply.h"
 #include "api/json/json_value.h"
 #include "api/json/utf8.h"
 #include "api/number/digits.h"
 #include "api/number/rows_text.h"
 #include "api/oip/oip.h"
-#include "gpu/device/backend.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* The greatest length of a reply's JSON without elements. The device's name takes up to 762 bytes, and the id
@@ -22,37 +21,23 @@ static bool reply_bytes_max(const struct mm_shape *shape, enum mm_dtype dtype, s
     return mm_rows_text_bytes(&c, &marks, bytes) && mm_size_add(*bytes, TEXT_MAX, bytes);
 }
 
-/* Writes a member whose value needs no escape. */
-static char *put_text(char *end, const char *key, const char *text) {
-    return mm_put_text(mm_put_text(mm_put_text(end, key), text), "\"");
-}
-
 static char *put_begin(char *end, const struct mm_answer *answer) {
     const struct mm_oip_call *call = (const struct mm_oip_call *)answer->call;
-    const struct mm_shape *shape = answer->shape;
     end = mm_oip_put_model(mm_put_text(end, "{\"model_name\":\""), &call->model);
     end = mm_put_text(end, "\",\"model_version\":\"" MM_OIP_VERSION "\"");
     if (call->id[0] != '\0')
         end = mm_put_json_string(mm_put_text(end, ",\"id\":"), call->id);
-    end =
-        put_text(end, ",\"outputs\":[{\"name\":\"C\",\"datatype\":\"", mm_oip_datatype(answer->matrix.dtype));
-    end = mm_put_text(end, ",\"shape\":[");
-    for (unsigned dim = 0; dim < shape->rank; dim++)
-        end = mm_put_digits(mm_put_text(end, dim > 0 ? "," : ""), shape->dims[dim]);
-    return mm_put_text(end, "],");
-}
-
-static char *put_real(char *end, const char *key, double number) {
-    end = mm_put_text(end, key);
-    return isfinite(number) ? end + sprintf(end, "%.15g", number) : mm_put_text(end, "\"Infinity\"");
+    end = mm_json_put_name(end, ",\"outputs\":[{\"name\":\"C\",\"datatype\":\"",
+                           mm_oip_datatype(answer->matrix.dtype));
+    return mm_json_put_shape(mm_put_text(end, ","), answer->shape);
 }
 
 static char *put_verification(char *end, const struct mm_verification *verification) {
     const enum mm_verdict verdict = mm_verification_verdict(verification);
     if (!verification->is_done)
         return end;
-    end = put_real(end, ",\"verify_residual\":", verification->residual);
-    end = put_real(end, ",\"verify_bound\":", verification->bound);
+    end = mm_json_put_real(end, ",\"verify_residual\":", verification->residual);
+    end = mm_json_put_real(end, ",\"verify_bound\":", verification->bound);
     if (verdict == MM_VERDICT_UNJUDGED)
         return end;
     return mm_put_text(end,
@@ -61,19 +46,8 @@ static char *put_verification(char *end, const struct mm_verification *verificat
 
 /* Ends the output, and writes the reply's parameters: scalars only, because the clients take no others. */
 static char *put_end(char *end, const struct mm_answer *answer) {
-    const struct mm_outcome *outcome = answer->outcome;
-    end = put_text(end, "}],\"parameters\":{\"variant\":\"", outcome->ran->name);
-    end = put_text(end, ",\"backend\":\"", answer->device->backend->name);
-    end = mm_put_json_string(mm_put_text(end, ",\"device\":"), answer->device->name);
-    end =
-        mm_put_millionths(mm_put_text(end, ",\"gflops\":"), (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
-    end = mm_put_digits(mm_put_text(end, ",\"batched\":"), outcome->batched);
-    if (outcome->path.kind != MM_PATH_NONE) {
-        char path[MM_PATH_TEXT_MAX];
-        mm_path_text(&outcome->path, path);
-        end = put_text(end, ",\"path\":\"", path);
-    }
-    end = put_verification(end, &outcome->verification);
+    end = mm_json_put_run(mm_put_text(end, "}],\"parameters\":{"), answer);
+    end = put_verification(end, &answer->outcome->verification);
     for (unsigned span = 0; span < MM_SPAN_COUNT; span++) {
         end = mm_put_text(mm_put_text(end, ",\""), mm_span_name((enum mm_span)span));
         end = mm_put_millionths(mm_put_text(end, "_ms\":"), answer->span_ns[span]);

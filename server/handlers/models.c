@@ -55,12 +55,7 @@ static bool find_model(const struct mm_engine *engine, struct found *found) {
     return false;
 }
 
-static enum mm_status fail_opening(struct mm_request *request) {
-    return mm_fail(&request->error, MM_NOT_READY,
-                   "the service is still opening its devices; try again in a second");
-}
-
-/* Finds the model of a path /v2/models/NAME[/versions/1]END. */
+/* Finds the model of a path /v2/models/NAME[/versions/1]END. The engine must be open. */
 static enum mm_status find_by_path(struct mm_request *request, const char *end, struct found *found) {
     static const char versions[] = "/versions/" MM_OIP_VERSION;
     const size_t version_bytes = sizeof versions - 1;
@@ -70,8 +65,6 @@ static enum mm_status find_by_path(struct mm_request *request, const char *end, 
     if (name.length > version_bytes &&
         memcmp(start + name.length - version_bytes, versions, version_bytes) == 0)
         name.length -= version_bytes;
-    if (engine == NULL)
-        return fail_opening(request);
     if (mm_oip_model_read(name, &found->model) && find_model(engine, found))
         return MM_OK;
     return mm_fail(&request->error, MM_NOT_FOUND, "there is no model '%.*s'; GET /v2/models lists the models",
@@ -138,15 +131,17 @@ enum mm_status mm_models_describe(struct mm_request *request) {
     size_t row = 0, length;
     while (strcmp(replies[row].path, path) != 0)
         row++;
-    const bool is_ready =
-        strstr(path, "/ready") == NULL || mm_server_takes_jobs(request->server, &request->error) == MM_OK;
-    if (!is_ready || (name != NULL && find_by_path(request, name + 1, &found) != MM_OK))
+    const bool asks_ready = strstr(path, "/ready") != NULL;
+    if (asks_ready && mm_server_takes_jobs(request->server, &request->error) != MM_OK)
         return request->error.status;
     if (replies[row].put == NULL)
         return mm_reply_kept(request, replies[row].before, strlen(replies[row].before), json_type);
     const struct mm_engine *engine = mm_server_engine(request->server);
     if (engine == NULL)
-        return fail_opening(request);
+        return mm_fail(&request->error, MM_NOT_READY,
+                       "the service is still opening its devices; try again in a second");
+    if (name != NULL && find_by_path(request, name + 1, &found) != MM_OK)
+        return request->error.status;
     FILE *out = mm_text_open(&text);
     if (out == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
@@ -178,7 +173,8 @@ enum mm_status mm_infer_admit(struct mm_request *request) {
     struct mm_oip_call *call = &operation->infer;
     struct found found;
     size_t json_bytes;
-    if (find_by_path(request, "/infer", &found) != MM_OK)
+    if (mm_server_takes_jobs(request->server, &request->error) != MM_OK ||
+        find_by_path(request, "/infer", &found) != MM_OK)
         return request->error.status;
     request->record.model = found.stats;
     if (read_json_bytes(request, &json_bytes) != MM_OK)
