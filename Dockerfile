@@ -9,7 +9,7 @@ FROM ${BUILD_IMAGE} AS build
 # nvcc needs g++ to compile host code.
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        cmake g++ gcc libc6-dev libgnutls28-dev libjansson-dev libjs-chart.js libmicrohttpd-dev libopenblas-dev ninja-build pkg-config && \
+        cmake g++ gcc libc6-dev libgnutls28-dev libjansson-dev libjs-chart.js libmicrohttpd-dev libopenblas-dev ninja-build pkg-config zlib1g-dev && \
     rm -rf /var/lib/apt/lists/*
 # MATMULD_CUDA is AUTO, ON (fails without nvcc) or OFF. If CUDA_ARCHITECTURES is empty, CMakeLists.txt chooses the GPU
 # architectures.
@@ -29,7 +29,7 @@ FROM ${RUN_IMAGE}
 # an image by NVIDIA, which has the package repository and the variable CUDA_VERSION.
 ARG CUBLAS=0
 # The CUDA backend needs libstdc++6, because nvcc links it.
-RUN packages='libjansson4 libmicrohttpd12 libopenblas0-pthread libstdc++6' && \
+RUN packages='libjansson4 libmicrohttpd12 libopenblas0-pthread libstdc++6 zlib1g' && \
     if [ "$CUBLAS" = 1 ]; then \
         : "${CUDA_VERSION:?CUBLAS=1 needs an image by NVIDIA as RUN_IMAGE}" && \
         packages="$packages libcublas-$(echo "$CUDA_VERSION" | cut -d . -f 1,2 | tr . -)"; \

@@ -24,7 +24,7 @@ enum mm_status mm_input_read_query(struct mm_request *request, struct mm_paramet
 /* Checks Content-Type, query and body length. Call it when the decoder is known. Sets request->error. */
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes);
 
-/* Starts to decode the body while it arrives, if the decoder can do this. */
+/* Starts to decode the body while it arrives, if the decoder can do this and the body is not compressed. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
 /* If decoding takes long, hands the body to the worker pool and returns true. The request then waits. */

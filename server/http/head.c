@@ -6,7 +6,9 @@
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
+#include "server/http/inflation.h"
 #include "server/http/request.h"
+#include "server/http/routes.h"
 
 #include <string.h>
 #include <strings.h>
@@ -111,28 +113,43 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-static bool is_identity(const char *list) {
-    static const char word[] = MM_HEAD_CODINGS, between[] = ", \t";
+/* Sets *coding to the coding of the list, or to 0 if there is only identity. Returns false if the server does
+ * not know a coding, or if there are several. */
+static bool read_codings(const char *list, int *coding) {
+    static const char between[] = ", \t";
     size_t length;
+    *coding = 0;
     for (list += strspn(list, between); *list != '\0'; list += length + strspn(list + length, between)) {
         length = strcspn(list, between);
-        if (length != sizeof word - 1 || strncasecmp(list, word, length) != 0)
+        const struct mm_slice name = {list, length};
+        if (mm_slice_is_any_case(name, "identity"))
+            continue;
+        if (*coding != 0 || (*coding = mm_inflation_coding(name)) == 0)
             return false;
     }
     return true;
 }
 
+const char *mm_head_codings(const struct mm_request *request) {
+    return request->route != NULL && request->route->inflates ? "gzip, deflate, identity" : "identity";
+}
+
 enum mm_status mm_head_check_coding(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     bool is_cut;
+    int coding = 0;
     const char *list = mm_request_list(request, MM_HEADER_CONTENT_ENCODING, text, &is_cut);
-    if (list == NULL || (!is_cut && is_identity(list)))
+    if (list == NULL ||
+        (!is_cut && read_codings(list, &coding) && (coding == 0 || request->route->inflates))) {
+        request->upload.coding = coding;
+        if (coding != 0)
+            request->upload.content_length = MM_LENGTH_UNKNOWN; /* the length of the inflated body */
         return MM_OK;
-    return mm_fail_field(
-        &request->error, MM_UNSUPPORTED_MEDIA_TYPE, MHD_HTTP_HEADER_CONTENT_ENCODING,
-        "Content-Encoding is '%.80s', but a body must come without compression; leave the header out, "
-        "or send 'identity'",
-        list);
+    }
+    return mm_fail_field(&request->error, MM_UNSUPPORTED_MEDIA_TYPE, MHD_HTTP_HEADER_CONTENT_ENCODING,
+                         "Content-Encoding is '%.80s', but the codings of '%s' are: %s; send one of them, or "
+                         "leave the header out",
+                         list, request->route->path, mm_head_codings(request));
 }
 
 bool mm_head_is_about_coding(const struct mm_error *error) {

@@ -36,9 +36,12 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* Fails with MM_UNSUPPORTED_MEDIA_TYPE if the body is compressed. Call it on the connection's thread. */
+/* Sets request->upload.coding. Fails with MM_UNSUPPORTED_MEDIA_TYPE if the route does not take this coding.
+ * Call it on the connection's thread. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
-/* Whether an error means a compressed body, so the reply needs Accept-Encoding. Any thread may call it. */
-#define MM_HEAD_CODINGS "identity"
+/* Returns the codings that the route takes, for Accept-Encoding. Any thread may call it. */
+const char *mm_head_codings(const struct mm_request *request);
+
+/* Whether an error is about the body's coding, so the reply needs Accept-Encoding. Any thread may call it. */
 bool mm_head_is_about_coding(const struct mm_error *error);

@@ -53,7 +53,7 @@ void mm_headers_add_problem(struct mm_headers *headers, const struct mm_problem_
     if (error->status == MM_UNAUTHORIZED)
         add(headers, MHD_HTTP_HEADER_WWW_AUTHENTICATE, MM_BEARER_CHALLENGE);
     if (mm_head_is_about_coding(error))
-        add(headers, MHD_HTTP_HEADER_ACCEPT_ENCODING, MM_HEAD_CODINGS);
+        add(headers, MHD_HTTP_HEADER_ACCEPT_ENCODING, reply->codings);
     *mm_put_digits(headers->retry_after, reply->retry_after_s) = '\0';
     if (reply->retry_after_s > 0)
         add(headers, MHD_HTTP_HEADER_RETRY_AFTER, headers->retry_after);

@@ -51,6 +51,7 @@ struct mm_problem_reply {
     const struct mm_error *error;
     const char *request_id;
     char allow[MM_ALLOW_MAX]; /* methods for the header Allow, if the status is 405 */
+    const char *codings;      /* content codings for Accept-Encoding, if the error is about the coding */
     struct mm_cors cors;
     bool head_only;
     unsigned retry_after_s; /* 0: no Retry-After */

@@ -23,14 +23,16 @@ enum mm_request_state mm_request_state(const struct mm_request *request) {
 
 bool mm_request_waits(const struct mm_request *request) {
     const enum mm_request_state state = mm_request_state(request);
-    return state == MM_RESERVING || state == MM_DECODING || state == MM_QUEUED || state == MM_ENCODING;
+    return state == MM_RESERVING || state == MM_INFLATING || state == MM_DECODING || state == MM_QUEUED ||
+           state == MM_ENCODING;
 }
 
 void mm_request_move(struct mm_request *request, enum mm_request_state to) {
     static const unsigned allowed[] = {
-        [MM_RECEIVING] = 1u << MM_RESERVING | 1u << MM_DECODING | 1u << MM_QUEUED | 1u << MM_ENCODING |
-                         1u << MM_SENDING | 1u << MM_OVER,
+        [MM_RECEIVING] = 1u << MM_RESERVING | 1u << MM_INFLATING | 1u << MM_DECODING | 1u << MM_QUEUED |
+                         1u << MM_ENCODING | 1u << MM_SENDING | 1u << MM_OVER,
         [MM_RESERVING] = 1u << MM_RECEIVING,
+        [MM_INFLATING] = 1u << MM_INFLATING | 1u << MM_RESERVING | 1u << MM_RECEIVING | 1u << MM_ANSWERING,
         [MM_DECODING] = 1u << MM_RESERVING | 1u << MM_QUEUED | 1u << MM_ANSWERING,
         [MM_QUEUED] = 1u << MM_QUEUED | 1u << MM_ENCODING | 1u << MM_ANSWERING,
         [MM_ENCODING] = 1u << MM_ENCODING | 1u << MM_ANSWERING,
@@ -172,6 +174,7 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
     struct mm_problem_reply reply = {.form = mm_route_problems(request->path),
                                      .error = error,
                                      .request_id = request->request_id,
+                                     .codings = mm_head_codings(request),
                                      .cors = request->cors,
                                      .head_only = strcmp(request->record.method, "HEAD") == 0,
                                      .retry_after_s =
@@ -309,7 +312,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
 /* Runs a handler of the route. If memory is short, the request waits, and then the handler runs again. */
 static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler)(struct mm_request *)) {
     enum mm_status status = request->error.status;
-    assert(status != MM_OK || handler != NULL);
+    assert(status != MM_OK || (handler != NULL && request->route != NULL));
     if (status == MM_OK)
         status = handler(request);
     if (status == MM_OK || (status == MM_BUSY && mm_request_state(request) == MM_RECEIVING &&
@@ -317,6 +320,14 @@ static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler
         return MHD_YES;
     release_failed(request);
     return mm_reply_problem(request);
+}
+
+/* Calls the route's `complete`. If the body is compressed, lets the worker pool inflate it first. */
+static enum mm_status complete(struct mm_request *request) {
+    if (request->upload.coding == 0)
+        return request->route->complete(request);
+    mm_request_inflate_on_pool(request);
+    return MM_OK;
 }
 
 enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connection, const char *url,
@@ -334,7 +345,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         if (request->upload.state == MM_UPLOAD_PENDING)
             return accept_head(request, version);
         if (request->upload.state == MM_UPLOAD_COMPLETE) /* after a wait for memory */
-            return step(request, request->route->complete);
+            return step(request, complete);
         if (!mm_connection_move(request->peer, MM_PHASE_BODY, MM_PHASE_HANDLED)) {
             mm_connection_say_late(server, request->peer);
             return MHD_NO;
@@ -344,7 +355,7 @@ enum MHD_Result mm_request_handle(void *server, struct MHD_Connection *connectio
         /* Trailers are not checked, so close the connection after a request with trailers. libmicrohttpd 0.9
          * sometimes reports a trailer without need, which costs only a connection. */
         request->closes |= MHD_get_connection_values(connection, MHD_FOOTER_KIND, NULL, NULL) > 0;
-        return step(request, request->route == NULL ? NULL : request->route->complete);
+        return step(request, complete);
     case MM_ANSWERING:
         if (request->record.left)
             return MHD_NO;

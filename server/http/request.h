@@ -15,10 +15,11 @@
 
 enum { MM_REFUSAL_DRAIN_MAX = 1 << 20 };
 
-/* While a request is RESERVING, DECODING, QUEUED or ENCODING, its connection is suspended. */
+/* While a request is RESERVING, INFLATING, DECODING, QUEUED or ENCODING, its connection is suspended. */
 enum mm_request_state {
     MM_RECEIVING,
     MM_RESERVING, /* waits for memory (server/http/line.h) */
+    MM_INFLATING, /* the worker pool inflates the compressed body, slice by slice */
     MM_DECODING,  /* the worker pool decodes the body */
     MM_QUEUED,    /* the queue or a device has the request's job */
     MM_ENCODING,  /* the worker pool encodes the result */
@@ -142,6 +143,10 @@ bool mm_request_wait_for_memory(struct mm_request *request);
  * error is sent at once and the connection closed. Call it with server->mutex held, and call
  * mm_request_resume afterwards. */
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
+
+/* Suspends the connection, and lets the worker pool inflate the complete body. After the wait MHD calls the
+ * handler again, with the inflated body or request->error. Call it on the connection's thread. */
+void mm_request_inflate_on_pool(struct mm_request *request);
 
 /* Suspends the connection, and lets the worker pool decode. After the wait MHD calls the handler again, to
  * answer or to report request->error. Call it on the connection's thread. */

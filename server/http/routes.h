@@ -61,6 +61,7 @@ struct mm_route {
     enum mm_entry entry;
     enum mm_body_use body;
     size_t body_bytes_max; /* limit of this route; 0: only --max-body */
+    bool inflates;         /* the body may be compressed; if so, the handlers get it inflated */
 
     /* Checks the head before the body arrives: MM_OK or an error in request->error. NULL: no check. */
     enum mm_status (*admit)(struct mm_request *request);

@@ -49,7 +49,8 @@ static bool has_left(int fd) {
 
 /* Whether a waiting request has missed its deadline. If so, *late becomes the reply. */
 static bool is_past_deadline(const struct mm_request *request, uint64_t now_ns, struct mm_error *late) {
-    const uint64_t deadline_ns = request->work != NULL ? request->work->deadline_ns : request->deadline_ns;
+    const bool has_work = request->work != NULL && request->work->deadline_ns != 0;
+    const uint64_t deadline_ns = has_work ? request->work->deadline_ns : request->deadline_ns;
     if (request->upload.state != MM_UPLOAD_COMPLETE)
         return mm_upload_is_late(request, now_ns, late);
     if (now_ns <= deadline_ns)

@@ -1,6 +1,7 @@
 #include "server/http/upload.h"
 
 #include "gpu/store/store.h"
+#include "server/http/inflation.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -135,7 +136,33 @@ void mm_upload_drop(struct mm_request *request) {
     if (request->upload.reading != NULL)
         request->upload.reader->cancel(request->upload.reading);
     request->upload.reading = NULL;
+    mm_inflation_close(request->upload.inflation, &request->memory);
+    request->upload.inflation = NULL;
     mm_reservation_free(&request->memory, &request->upload.body);
+}
+
+enum mm_status mm_upload_inflate(struct mm_request *request, struct mm_error *error) {
+    struct mm_upload *upload = &request->upload;
+    const struct mm_slice compressed = {upload->body.data, upload->body_bytes};
+    const size_t limit = body_bytes_max(request);
+    if (upload->inflation == NULL && (upload->inflation = mm_inflation_open(upload->coding)) == NULL)
+        return mm_fail(error, MM_INTERNAL, "the system has no memory to inflate the body");
+    struct mm_inflation *inflation = upload->inflation;
+    const enum mm_status status = mm_inflation_step(inflation, compressed, 0,
+                                                    compressed.length <= limit / MM_INFLATION_RATIO_MAX
+                                                        ? compressed.length * MM_INFLATION_RATIO_MAX
+                                                        : limit,
+                                                    &request->memory, error);
+    if (status != MM_OK || !inflation->has_ended)
+        return status;
+    mm_reservation_free(&request->memory, &upload->body);
+    upload->body = inflation->body;
+    upload->body_bytes = inflation->stream.total_out;
+    upload->coding = 0;
+    inflation->body = (struct mm_buffer){0};
+    mm_inflation_close(inflation, &request->memory);
+    upload->inflation = NULL;
+    return MM_OK;
 }
 
 void mm_upload_drop_all(struct mm_request *request) {

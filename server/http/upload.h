@@ -8,6 +8,7 @@
 
 #include <microhttpd.h>
 
+struct mm_inflation;
 struct mm_request;
 
 enum { MM_UPLOAD_CHUNK_BYTES = 2 << 20 };
@@ -28,7 +29,7 @@ enum mm_upload_mode {
 struct mm_upload {
     enum mm_upload_state state;
     int mode;                /* enum mm_upload_mode; the sweep reads it too, by __atomic access */
-    uint64_t content_length; /* MM_LENGTH_UNKNOWN if the body is chunked */
+    uint64_t content_length; /* MM_LENGTH_UNKNOWN if the body is chunked or compressed */
     size_t lead_bytes;       /* unused bytes before the body in its buffer; set by `admit` */
     size_t need_bytes;       /* memory for the request besides its body; 0: unknown */
     struct mm_buffer body;   /* owned; counts in request->memory */
@@ -36,6 +37,9 @@ struct mm_upload {
     size_t received_bytes;   /* all bytes so far; any thread may read it, by __atomic access */
     size_t streamed_bytes;   /* bytes passed to the route, so no longer in `body` */
     size_t dropped_bytes;
+
+    int coding;                     /* how `body` is compressed (server/http/inflation.h); 0: it is not */
+    struct mm_inflation *inflation; /* owned; NULL while the worker pool has not begun to inflate */
 
     /* Decodes the body while it arrives. `reading` is owned, and NULL while nothing decodes. */
     const struct mm_body_reader *reader;
@@ -58,6 +62,10 @@ enum mm_status mm_upload_reserve_first(struct mm_request *request);
  * takes no body. If memory is short, suspends the connection and leaves *bytes unchanged. So MHD passes the
  * chunk again after the wait. */
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes);
+
+/* Inflates the next slice of a complete compressed body. After the last slice, replaces upload.body, and sets
+ * upload.coding to 0. Fails as mm_inflation_step does. Runs on the worker pool. */
+enum mm_status mm_upload_inflate(struct mm_request *request, struct mm_error *error);
 
 /* Whether the body has at most 64 KiB. If the length is unknown, the limit decides. */
 bool mm_upload_is_small(const struct mm_request *request);

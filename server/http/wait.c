@@ -9,7 +9,8 @@ void mm_request_end_wait(struct mm_request *request, const struct mm_error *erro
     if (error != NULL)
         request->error = *error;
     if (mm_request_state(request) != MM_RESERVING) {
-        mm_request_move(request, MM_ANSWERING);
+        const bool is_inflated = mm_request_state(request) == MM_INFLATING && error == NULL;
+        mm_request_move(request, is_inflated ? MM_RECEIVING : MM_ANSWERING);
         return;
     }
     mm_line_leave(request);
@@ -104,19 +105,24 @@ static bool submit(struct mm_request *request, struct mm_error *error) {
     return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->work, error) == MM_OK;
 }
 
-/* Lets the worker pool decode or encode. Call it with server->mutex held. */
+/* Lets the worker pool inflate, decode or encode. Call it with server->mutex held. */
 static void add_to_pool(struct mm_request *request, enum mm_request_state state) {
     mm_request_move(request, state);
     request->task.run = run_on_pool;
     mm_pool_add(request->server->pool, &request->task);
 }
 
-/* Returns the next state of a request whose work has succeeded. If the route wants a job, submits the job and
+/* Returns the next state of a request whose work has succeeded: MM_INFLATING for the next slice, MM_RECEIVING
+ * with the inflated body, or what the route wants. If the route wants a job, submits the job and
  * returns MM_QUEUED. If the queue refuses the first job, returns MM_ANSWERING and sets *error. If the queue
  * refuses a later job, the route's `next` decides. Call it with server->mutex held. */
 static enum mm_request_state do_next_step(struct mm_request *request, struct mm_error *error) {
     const struct mm_route_state *route = request->route->state;
     const enum mm_request_state ended = mm_request_state(request);
+    if (ended == MM_INFLATING) {
+        request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
+        return request->upload.coding != 0 ? MM_INFLATING : MM_RECEIVING;
+    }
     enum mm_request_state next = route->next(request, ended);
     while (next == MM_QUEUED && !submit(request, error)) {
         if (ended != MM_QUEUED)
@@ -131,16 +137,17 @@ static enum mm_request_state do_next_step(struct mm_request *request, struct mm_
 /* Continues a request after the worker pool or the queue has ended with *error. The request then waits for
  * memory, does its next work, or ends its wait. Call it with server->mutex held. */
 static void go_on(struct mm_request *request, struct mm_error *error, struct ends *ends) {
+    const enum mm_request_state ended = mm_request_state(request);
     enum mm_request_state next = MM_ANSWERING;
-    if (mm_request_state(request) == MM_DECODING && lacks_memory(request, error)) {
+    if ((ended == MM_INFLATING || ended == MM_DECODING) && lacks_memory(request, error)) {
         request->is_worked_on = false;
         begin_wait(request, error->needed_bytes);
         return;
     }
     if (error->status == MM_OK && mm_request_waits(request))
         next = do_next_step(request, error);
-    if (next == MM_ENCODING)
-        add_to_pool(request, MM_ENCODING);
+    if (next == MM_INFLATING || next == MM_ENCODING)
+        add_to_pool(request, next);
     else if (next != MM_QUEUED)
         end_work(request, error->status == MM_OK ? NULL : error, ends);
 }
@@ -171,7 +178,8 @@ static void work_done(struct mm_work *first) {
     resume_and_free(&ends);
 }
 
-/* Decodes or encodes on the worker pool. If the request is abandoned meanwhile, the result is not used. */
+/* Inflates, decodes or encodes on the worker pool. If the request is abandoned meanwhile, the result is not
+ * used. */
 static void run_on_pool(struct mm_pool_task *task) {
     struct mm_request *request = (struct mm_request *)((char *)task - offsetof(struct mm_request, task));
     struct mm_error error = {.status = MM_OK};
@@ -179,7 +187,10 @@ static void run_on_pool(struct mm_pool_task *task) {
     if (mm_request_waits(request)) {
         const enum mm_request_state state = mm_request_state(request);
         pthread_mutex_unlock(&request->server->mutex);
-        if (request->route->state->work(request, state, &error) == MM_OK)
+        const enum mm_status status = state == MM_INFLATING
+                                          ? mm_upload_inflate(request, &error)
+                                          : request->route->state->work(request, state, &error);
+        if (status == MM_OK)
             error.status = MM_OK;
         pthread_mutex_lock(&request->server->mutex);
     }
@@ -216,6 +227,10 @@ static void leave_to_pool(struct mm_request *request, enum mm_request_state stat
     pthread_mutex_unlock(&request->server->mutex);
 }
 
+void mm_request_inflate_on_pool(struct mm_request *request) {
+    leave_to_pool(request, MM_INFLATING);
+}
+
 void mm_request_decode_on_pool(struct mm_request *request) {
     leave_to_pool(request, MM_DECODING);
 }
@@ -238,6 +253,7 @@ void mm_request_submit(struct mm_request *request) {
 
 void mm_request_abandon(struct mm_request *request, const struct mm_error *error) {
     static const unsigned stages[] = {[MM_RESERVING] = MM_SPAN_RECEIVE,
+                                      [MM_INFLATING] = MM_SPAN_RECEIVE,
                                       [MM_DECODING] = MM_SPAN_DECODE,
                                       [MM_QUEUED] = MM_SPAN_KERNEL,
                                       [MM_ENCODING] = MM_SPAN_ENCODE};

@@ -6,7 +6,7 @@ set -eu
 
 c_compiler=$1
 cxx_compiler=${CXX:-$(command -v c++ || command -v g++ || command -v clang++)}
-library_flags=$(pkg-config --cflags libmicrohttpd jansson)
+library_flags=$(pkg-config --cflags libmicrohttpd jansson zlib)
 
 failed=0
 checked=0

@@ -22,6 +22,7 @@ cuda='(cuda|cublas|nv|cooperative_groups|mma)[a-zA-Z0-9_]*(\.h|/|>)'
 refuse "gpu/ includes nothing of api/ or server/" "${include}[\"<](\.\./)*(api|server)/" gpu
 refuse "api/ includes nothing of server/" "${include}[\"<](\.\./)*server/" api
 refuse "libmicrohttpd belongs to server/" "${include}[\"<]microhttpd" gpu api
+refuse "zlib belongs to server/http/inflation.*" "${include}[\"<]zlib" gpu api server/*.[ch] server/[!h]*/ server/http/[!i]*.[ch]
 refuse "GnuTLS belongs to server/auth/tls*.c" "${include}[\"<]gnutls" gpu api server/*.[ch] server/[!a]*/ server/auth/[!t]*.c
 refuse "Jansson belongs to api/" "${include}[\"<]jansson" gpu server
 refuse "CUDA belongs to gpu/cuda/" "${include}[\"<]$cuda" api server gpu/*.[ch] gpu/[!c]*/ gpu/cpu gpu/check
