@@ -10,6 +10,7 @@
 #include "server/auth/keys.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
+#include "server/observe/nvml.h"
 #include "server/auth/tls.h"
 
 #include <errno.h>
@@ -136,6 +137,7 @@ static bool open_engine(struct mm_server *server) {
         mm_engine_close(engine);
         return false;
     }
+    mm_nvml_start(devices, count);
     mm_log_info("ready");
     return true;
 }
@@ -309,9 +311,11 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     result = EXIT_SUCCESS;
 close_server:
     mm_http_stop(http);
+    mm_nvml_stop();
     if (result == EXIT_SUCCESS)
         mm_log_info("stopped");
-    mm_pool_stop(server.pool); /* first, because unfinished work still writes to memory that is freed below */
+    mm_pool_stop(server.pool); /* first, because unfinished work still writes to memory that is
+                                  freed below */
     mm_engine_close(server.engine);
     free(server.openapi);
     mm_store_close(server.store);

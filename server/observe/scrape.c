@@ -9,10 +9,12 @@
 #include "server/auth/tls.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
+#include "server/observe/nvml.h"
 #include "server/machine.h"
 #include "server/http/reply.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,7 @@
 struct scrape {
     FILE *out;
     const char *name; /* name of the metric that is being written */
+    unsigned first;   /* `first` of the metric's row */
     struct mm_server *server;
     struct mm_device *const *devices; /* NULL until the engine is open */
     size_t device_count;
@@ -38,6 +41,8 @@ struct scrape {
     uint64_t staging_kept;
     uint64_t staging_free;
     uint64_t log_dropped;
+    struct mm_gpu gpus[MM_DEVICES_MAX];
+    size_t gpu_count;
 };
 
 /* Label values need no escapes, because words of the server and names of keys contain no quotes. */
@@ -182,6 +187,14 @@ static void write_device_memory(const struct scrape *scrape) {
         (void)device_label(device, who);
         put_count(scrape, LABELS({"device", who}, {"state", "used"}), used_bytes);
         put_count(scrape, LABELS({"device", who}, {"state", "free"}), free_bytes);
+    }
+}
+
+static void write_gpus(const struct scrape *scrape) {
+    for (size_t index = 0; index < scrape->gpu_count; index++) {
+        const struct mm_gpu *gpu = &scrape->gpus[index];
+        if (!isnan(gpu->figures[scrape->first]))
+            put_number(scrape, LABELS({"gpu_uuid", gpu->uuid}), gpu->figures[scrape->first]);
     }
 }
 
@@ -345,6 +358,16 @@ static const struct family {
     {"matmuld_log_dropped_total", "counter", "Log lines dropped because stderr did not take them.",
      COUNT(log_dropped)},
     {"matmuld_build_info", "gauge", "Always 1; the labels describe the build.", .write = write_build},
+    /* Triton's names, which load tools read. */
+    {"nv_inference_pending_request_count", "gauge", "The value of matmuld_queue_jobs.", COUNT(queue_jobs)},
+    {"nv_gpu_utilization", "gauge", "How much of the last moments the GPU ran kernels, 0 to 1.",
+     .write = write_gpus, .first = MM_GPU_UTILIZATION},
+    {"nv_gpu_memory_used_bytes", "gauge", "Memory of the GPU that is used, by any process.",
+     .write = write_gpus, .first = MM_GPU_MEMORY_USED_BYTES},
+    {"nv_gpu_memory_total_bytes", "gauge", "Memory of the GPU.", .write = write_gpus,
+     .first = MM_GPU_MEMORY_TOTAL_BYTES},
+    {"nv_gpu_power_usage", "gauge", "Power of the GPU in watts.", .write = write_gpus,
+     .first = MM_GPU_POWER_W},
     {"process_cpu_seconds_total", "counter", "User and system time of the process.",
      .write = write_cpu_seconds},
     {"process_resident_memory_bytes", "gauge", "Resident memory of the process.",
@@ -375,6 +398,7 @@ static char *make_page(struct scrape *scrape, size_t *length) {
     for (size_t index = 0; index < sizeof families / sizeof families[0]; index++) {
         const struct family *family = &families[index];
         scrape->name = family->name;
+        scrape->first = family->first;
         fprintf(scrape->out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
                 family->type);
         if (family->write != NULL)
@@ -413,6 +437,7 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     scrape->connections_active = mm_size_min(busy, open); /* each connection has at most one request */
     scrape->connections_idle = open - scrape->connections_active;
     scrape->log_dropped = mm_log_dropped();
+    scrape->gpu_count = mm_nvml_look(scrape->gpus);
 }
 
 enum mm_status mm_scrape(struct mm_request *request) {
