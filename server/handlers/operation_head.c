@@ -116,7 +116,7 @@ enum mm_status mm_operation_settle(struct mm_request *request) {
         status = choose_codecs(request, true, mm_request_first_character(request));
     else if (request->upload.content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
-    return status == MM_OK ? mm_input_plan(request, &mm_operation_of(request)->input,
-                                           __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED))
-                           : status;
+    return status == MM_OK
+               ? mm_input_plan(request, &mm_operation_of(request)->input, request->upload.body_bytes)
+               : status;
 }
