@@ -97,6 +97,7 @@ static const struct mm_route routes[] = {
     {.method = "POST",
      .path = "/v2/models/{name}/infer",
      .body = MM_BODY_REQUIRED,
+     .inflates = true,
      .example = MM_OIP_EXAMPLE,
      .admit = mm_infer_admit,
      .complete = mm_operation_complete,

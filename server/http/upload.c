@@ -143,21 +143,21 @@ void mm_upload_drop(struct mm_request *request) {
 
 enum mm_status mm_upload_inflate(struct mm_request *request, struct mm_error *error) {
     struct mm_upload *upload = &request->upload;
-    const struct mm_slice compressed = {upload->body.data, upload->body_bytes};
-    const size_t limit = body_bytes_max(request);
+    const size_t lead_bytes = upload->lead_bytes, received = upload->received_bytes;
+    const char *data = received == 0 ? NULL : (const char *)upload->body.data + lead_bytes;
+    size_t bytes_max = body_bytes_max(request);
+    if (received < bytes_max / MM_INFLATION_RATIO_MAX)
+        bytes_max = received * MM_INFLATION_RATIO_MAX;
     if (upload->inflation == NULL && (upload->inflation = mm_inflation_open(upload->coding)) == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory to inflate the body");
     struct mm_inflation *inflation = upload->inflation;
-    const enum mm_status status = mm_inflation_step(inflation, compressed, 0,
-                                                    compressed.length <= limit / MM_INFLATION_RATIO_MAX
-                                                        ? compressed.length * MM_INFLATION_RATIO_MAX
-                                                        : limit,
-                                                    &request->memory, error);
+    const enum mm_status status = mm_inflation_step(inflation, (struct mm_slice){data, received}, lead_bytes,
+                                                    bytes_max, &request->memory, error);
     if (status != MM_OK || !inflation->has_ended)
         return status;
     mm_reservation_free(&request->memory, &upload->body);
     upload->body = inflation->body;
-    upload->body_bytes = inflation->stream.total_out;
+    upload->body_bytes = lead_bytes + inflation->stream.total_out;
     upload->coding = 0;
     inflation->body = (struct mm_buffer){0};
     mm_inflation_close(inflation, &request->memory);
