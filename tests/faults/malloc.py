@@ -78,9 +78,11 @@ class Reply:
         return self.status == 204 if length is None else len(body) >= int(length)
 
     def is_refusal(self):
-        if self.ending != "complete" or self.headers.get("content-type") != "application/problem+json":
+        if self.ending != "complete" or self.status < 500:
             return False
         problem = json.loads(self.body)
+        if self.headers.get("content-type") == "application/json":  # the errors under /v2
+            return self.status in (500, 503) and bool(problem["error"] and self.headers.get("x-request-id"))
         return (self.status, problem["code"]) in ((500, "internal"), (503, "not_ready")) and bool(
             problem["detail"] and self.headers.get("x-request-id")
         )

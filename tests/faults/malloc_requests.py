@@ -2,6 +2,7 @@
 other allocations."""
 
 import array
+import gzip
 import json
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ CSV = "".join(
     f'--edge\r\nContent-Disposition: form-data; name={name}; filename={name}.csv\r\n\r\n{text}\r\n'
     for name, text in (("a", "1,2"), ("b", "3\n4"))
 ) + "--edge--"
+INFER = json.dumps({"inputs": [{"name": name, "shape": [1], "datatype": "FP32", "data": [3]} for name in "AB"]})
 TO_BENCHMARK = '{"m":16,"k":16,"n":16,"variants":["naive","tiled_8"],"repeats":2}'
 
 # Flags of a request
@@ -91,6 +93,7 @@ REQUESTS = [Request(*row) for row in [
     ("other", "benchmark_json", "POST /v1/benchmark", JSON, TO_BENCHMARK, 200, '"rows"'),
     ("other", "benchmark_text", "POST /v1/benchmark", JSON + "Accept: text/plain\r\n", TO_BENCHMARK, 200, "naive"),
     ("other", "benchmark_transpose", "POST /v1/benchmark", JSON, '{"op":"transpose","m":16,"n":16,"repeats":1}', 200, '"rows"'),
+    ("other", "infer_gzip", "POST /v2/models/matmul/infer", "Content-Encoding: gzip\r\n", gzip.compress(INFER.encode()), 200, '"data":[9]'),
     ("other", "variants", "GET /v1/variants", "", None, 200, '"variants"', (STEADY,)),
     ("other", "devices", "GET /v1/devices", "", None, 200, '"devices"'),
     ("other", "page", "GET /", "", None, 200, "</html>", (STEADY,)),
