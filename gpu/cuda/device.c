@@ -65,14 +65,6 @@ static void lane_close(struct mm_lane *lane) {
         cudaStreamDestroy(lane->stream);
 }
 
-static void write_uuid(const cudaUUID_t *uuid, char text[MM_UUID_BYTES]) {
-    size_t length = (size_t)snprintf(text, MM_UUID_BYTES, "GPU");
-    for (unsigned index = 0; index < sizeof uuid->bytes; index++)
-        length += (size_t)snprintf(text + length, MM_UUID_BYTES - length, "%s%02x",
-                                   index % 2 == 0 && index <= 10 && index != 2 ? "-" : "",
-                                   (unsigned char)uuid->bytes[index]);
-}
-
 static cudaError_t describe(struct mm_cuda_device *device) {
     struct mm_device *head = &device->head;
     struct cudaDeviceProp properties;
@@ -83,10 +75,11 @@ static cudaError_t describe(struct mm_cuda_device *device) {
         code = cudaGetDeviceProperties(&properties, (int)head->index);
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&reads, cudaDevAttrCanUseHostPointerForRegisteredMem, (int)head->index);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetPCIBusId(head->pci_bus_id, sizeof head->pci_bus_id, (int)head->index);
     if (code != cudaSuccess)
         return code;
     snprintf(head->name, sizeof head->name, "%.*s", (int)sizeof head->name - 1, properties.name);
-    write_uuid(&properties.uuid, head->uuid);
     snprintf(head->driver, sizeof head->driver, "%d.%d", driver / 1000, driver % 1000 / 10);
     head->compute_capability = (unsigned)(10 * properties.major + properties.minor);
     head->multiprocessors = (unsigned)properties.multiProcessorCount;

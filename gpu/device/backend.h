@@ -13,8 +13,6 @@ __BEGIN_DECLS
 
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
-enum { MM_UUID_BYTES = sizeof "GPU-01234567-0123-0123-0123-0123456789ab" };
-
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
  * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A member that does not apply is 0 or
  * "". */
@@ -25,7 +23,7 @@ struct mm_device {
     unsigned lane_count; /* at least 1; a lane runs one job at a time, or jobs that share a launch */
     char name[128];
     char driver[32];             /* newest CUDA version that the driver supports, as "13.0" */
-    char uuid[MM_UUID_BYTES];    /* as nvidia-smi writes it */
+    char pci_bus_id[16];         /* as "0000:65:00.0" */
     unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;

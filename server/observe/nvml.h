@@ -13,11 +13,12 @@ enum mm_gpu_figure {
 };
 
 struct mm_gpu {
-    char uuid[MM_UUID_BYTES];
+    char uuid[96];
     double figures[MM_GPU_FIGURES]; /* NaN: NVML does not know the figure */
 };
 
-/* Starts the thread for the devices that have a uuid. Uses `devices` only during the call. */
+/* Starts the thread, which ends at once if no device has a pci_bus_id. `devices` must be open until
+ * mm_nvml_stop. */
 void mm_nvml_start(struct mm_device *const *devices, size_t count);
 
 /* Stops the thread and waits for its end. Does nothing if it was not started. */

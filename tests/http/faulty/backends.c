@@ -211,9 +211,9 @@ static enum mm_status open_device(unsigned index, struct mm_device **opened, str
                                         .lane_count = 1,
                                         .name = "Faulty",
                                         .memory_bytes = memory_bytes(),
-                                        .uuid = "GPU-00000000-0000-0000-0000-00000000000",
+                                        .pci_bus_id = "FFFF:FF:0X.0",
                                         .shared_bank_bytes = 4};
-    devices[index].uuid[MM_UUID_BYTES - 2] = (char)('0' + index);
+    devices[index].pci_bus_id[9] = (char)('0' + index);
     *opened = &devices[index];
     return MM_OK;
 }

@@ -1,11 +1,13 @@
 /* A stand-in for NVIDIA's management library. It knows the GPUs of the faulty server (backends.c): GPU 0 has
  * all figures, GPU 1 only its memory. While the file MATMULD_FAULTY_NVML exists, its functions hang. */
-#include <string.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int nvmlInit_v2(void);
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **gpu);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **gpu);
+int nvmlDeviceGetUUID(void *gpu, char *uuid, unsigned bytes);
 int nvmlDeviceGetUtilizationRates(void *gpu, unsigned percents[2]);
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long bytes[3]);
 int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts);
@@ -18,12 +20,14 @@ int nvmlInit_v2(void) {
     return 0;
 }
 
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **gpu) {
-    static const char all_but_last[] = "GPU-00000000-0000-0000-0000-00000000000";
-    const size_t length = sizeof all_but_last - 1;
-    if (strncmp(uuid, all_but_last, length) != 0 || (uuid[length] != '0' && uuid[length] != '1'))
-        return NOT_FOUND;
-    *gpu = &gpus[uuid[length] - '0'];
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **gpu) {
+    const int is_first = strcmp(pci_bus_id, "FFFF:FF:00.0") == 0;
+    *gpu = is_first ? &gpus[0] : &gpus[1];
+    return is_first || strcmp(pci_bus_id, "FFFF:FF:01.0") == 0 ? 0 : NOT_FOUND;
+}
+
+int nvmlDeviceGetUUID(void *gpu, char *uuid, unsigned bytes) {
+    snprintf(uuid, bytes, "GPU-00000000-0000-0000-0000-00000000000%d", gpu == &gpus[1]);
     return 0;
 }
 
