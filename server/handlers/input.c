@@ -75,7 +75,7 @@ bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input)
     if (type != NULL && input->copied_type == NULL)
         return false;
     input->content_type = input->copied_type;
-    mm_request_decode_on_pool(request);
+    mm_request_leave_to_pool(request, MM_DECODING);
     return true;
 }
 

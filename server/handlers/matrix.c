@@ -253,7 +253,7 @@ enum mm_status mm_matrix_get(struct mm_request *request) {
         return status;
     const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for the device */
     if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
-        mm_request_encode_on_pool(request);
+        mm_request_leave_to_pool(request, MM_ENCODING);
         return MM_OK;
     }
     status = encode(request, MM_ENCODING, &request->error);

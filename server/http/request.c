@@ -326,7 +326,7 @@ static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler
 static enum mm_status complete(struct mm_request *request) {
     if (request->upload.coding == 0)
         return request->route->complete(request);
-    mm_request_inflate_on_pool(request);
+    mm_request_leave_to_pool(request, MM_INFLATING);
     return MM_OK;
 }
 

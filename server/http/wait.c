@@ -220,23 +220,11 @@ void mm_request_trim(struct mm_request *request) {
     mm_line_serve(request->server);
 }
 
-static void leave_to_pool(struct mm_request *request, enum mm_request_state state) {
+void mm_request_leave_to_pool(struct mm_request *request, enum mm_request_state state) {
     suspend(request);
     request->is_worked_on = true;
     add_to_pool(request, state);
     pthread_mutex_unlock(&request->server->mutex);
-}
-
-void mm_request_inflate_on_pool(struct mm_request *request) {
-    leave_to_pool(request, MM_INFLATING);
-}
-
-void mm_request_decode_on_pool(struct mm_request *request) {
-    leave_to_pool(request, MM_DECODING);
-}
-
-void mm_request_encode_on_pool(struct mm_request *request) {
-    leave_to_pool(request, MM_ENCODING);
 }
 
 /* Keeps the mutex locked during the whole submission. So mm_request_abandon always finds the work in the
