@@ -53,7 +53,7 @@ static void *begin(struct mm_request *request, const struct mm_input *input, uin
 
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input) {
     input->content_type = request->headers[MM_HEADER_CONTENT_TYPE];
-    if (input->decoder != NULL && input->decoder->reader != NULL && request->upload.coding == 0)
+    if (input->decoder != NULL && input->decoder->reader != NULL && request->upload.inflation.coding == 0)
         request->upload.reading = begin(request, input, request->upload.content_length);
 }
 

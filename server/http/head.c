@@ -6,7 +6,6 @@
 #include "server/http/head.h"
 
 #include "server/http/guard.h"
-#include "server/http/inflation.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 
@@ -141,7 +140,7 @@ enum mm_status mm_head_check_coding(struct mm_request *request) {
     const char *list = mm_request_list(request, MM_HEADER_CONTENT_ENCODING, text, &is_cut);
     if (list == NULL ||
         (!is_cut && read_codings(list, &coding) && (coding == 0 || request->route->inflates))) {
-        request->upload.coding = coding;
+        request->upload.inflation.coding = coding;
         if (coding != 0)
             request->upload.content_length = MM_LENGTH_UNKNOWN; /* the length of the inflated body */
         return MM_OK;

@@ -36,8 +36,8 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
 
-/* Sets request->upload.coding. Fails with MM_UNSUPPORTED_MEDIA_TYPE if the route does not take this coding.
- * Call it on the connection's thread. */
+/* Sets request->upload.inflation.coding. Fails with MM_UNSUPPORTED_MEDIA_TYPE if the route does not take this
+ * coding. Call it on the connection's thread. */
 enum mm_status mm_head_check_coding(struct mm_request *request);
 
 /* Returns the codings that the route takes, for Accept-Encoding. Any thread may call it. */

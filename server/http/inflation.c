@@ -3,7 +3,6 @@
 #include "gpu/matrix/matrix.h"
 
 #include <microhttpd.h>
-#include <stdlib.h>
 
 enum { SLICE_BYTES = 2 << 20 };
 
@@ -13,17 +12,13 @@ int mm_inflation_coding(struct mm_slice name) {
     return mm_slice_is_any_case(name, "deflate") ? MAX_WBITS : 0;
 }
 
-struct mm_inflation *mm_inflation_open(int coding) {
-    struct mm_inflation *inflation = calloc(1, sizeof *inflation);
-    if (inflation == NULL || inflateInit2(&inflation->stream, coding) == Z_OK)
-        return inflation;
-    free(inflation);
-    return NULL;
-}
-
 static enum mm_status fail(struct mm_error *error, const char *what) {
     return mm_fail_field(error, MM_BAD_REQUEST, MHD_HTTP_HEADER_CONTENT_ENCODING,
                          "the compressed body %s; send one gzip member, or deflate in zlib's format", what);
+}
+
+static enum mm_status fail_memory(struct mm_error *error) {
+    return mm_fail(error, MM_INTERNAL, "the system has no memory to inflate the body");
 }
 
 static enum mm_status fail_size(size_t compressed_bytes, size_t bytes_max, struct mm_error *error) {
@@ -51,6 +46,8 @@ enum mm_status mm_inflation_step(struct mm_inflation *inflation, struct mm_slice
     const size_t used = lead_bytes + stream->total_out, left = compressed.length - stream->total_in;
     if (compressed.length == 0)
         return fail(error, "is empty");
+    if (stream->state == NULL && inflateInit2(stream, inflation->coding) != Z_OK)
+        return fail_memory(error);
     if (used >= inflation->body.bytes && stream->total_out < bytes_max) {
         const enum mm_status status = grow(inflation, used, lead_bytes + bytes_max, memory, error);
         if (status != MM_OK)
@@ -64,21 +61,18 @@ enum mm_status mm_inflation_step(struct mm_inflation *inflation, struct mm_slice
     case Z_OK:
         return MM_OK;
     case Z_STREAM_END:
-        inflation->has_ended = true;
+        inflation->coding = 0;
         return stream->total_in == compressed.length ? MM_OK : fail(error, "has bytes after its end");
     case Z_BUF_ERROR: /* no progress: there is no more input, or no space below the limit */
         return left == 0 ? fail(error, "ends too early") : fail_size(compressed.length, bytes_max, error);
     case Z_MEM_ERROR:
-        return mm_fail(error, MM_INTERNAL, "the system has no memory to inflate the body");
+        return fail_memory(error);
     default:
         return fail(error, "is not valid");
     }
 }
 
 void mm_inflation_close(struct mm_inflation *inflation, struct mm_reservation *memory) {
-    if (inflation == NULL)
-        return;
     mm_reservation_free(memory, &inflation->body);
     (void)inflateEnd(&inflation->stream);
-    free(inflation);
 }

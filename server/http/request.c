@@ -324,7 +324,7 @@ static enum MHD_Result step(struct mm_request *request, enum mm_status (*handler
 
 /* Calls the route's `complete`. If the body is compressed, lets the worker pool inflate it first. */
 static enum mm_status complete(struct mm_request *request) {
-    if (request->upload.coding == 0)
+    if (request->upload.inflation.coding == 0)
         return request->route->complete(request);
     mm_request_leave_to_pool(request, MM_INFLATING);
     return MM_OK;

@@ -144,9 +144,9 @@ bool mm_request_wait_for_memory(struct mm_request *request);
  * mm_request_resume afterwards. */
 void mm_request_end_wait(struct mm_request *request, const struct mm_error *error);
 
-/* Suspends the connection, and lets the worker pool work on the request. `state` is MM_INFLATING, MM_DECODING,
- * or MM_ENCODING if the request has no job. After the wait MHD calls the handler again: to complete an inflated
- * body, to answer, or to report request->error. Call it on the connection's thread. */
+/* Suspends the connection, and lets the worker pool work on the request. `state` is MM_INFLATING,
+ * MM_DECODING, or MM_ENCODING if the request has no job. After the wait MHD calls the handler again: to
+ * complete an inflated body, to answer, or to report request->error. Call it on the connection's thread. */
 void mm_request_leave_to_pool(struct mm_request *request, enum mm_request_state state);
 
 /* Suspends the connection, and submits request->work. The caller has prepared the work (gpu/queue/queue.h).

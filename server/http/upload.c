@@ -1,7 +1,6 @@
 #include "server/http/upload.h"
 
 #include "gpu/store/store.h"
-#include "server/http/inflation.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -136,8 +135,7 @@ void mm_upload_drop(struct mm_request *request) {
     if (request->upload.reading != NULL)
         request->upload.reader->cancel(request->upload.reading);
     request->upload.reading = NULL;
-    mm_inflation_close(request->upload.inflation, &request->memory);
-    request->upload.inflation = NULL;
+    mm_inflation_close(&request->upload.inflation, &request->memory);
     mm_reservation_free(&request->memory, &request->upload.body);
 }
 
@@ -148,20 +146,15 @@ enum mm_status mm_upload_inflate(struct mm_request *request, struct mm_error *er
     size_t bytes_max = body_bytes_max(request);
     if (received < bytes_max / MM_INFLATION_RATIO_MAX)
         bytes_max = received * MM_INFLATION_RATIO_MAX;
-    if (upload->inflation == NULL && (upload->inflation = mm_inflation_open(upload->coding)) == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system has no memory to inflate the body");
-    struct mm_inflation *inflation = upload->inflation;
-    const enum mm_status status = mm_inflation_step(inflation, (struct mm_slice){data, received}, lead_bytes,
-                                                    bytes_max, &request->memory, error);
-    if (status != MM_OK || !inflation->has_ended)
+    const enum mm_status status = mm_inflation_step(&upload->inflation, (struct mm_slice){data, received},
+                                                    lead_bytes, bytes_max, &request->memory, error);
+    if (status != MM_OK || upload->inflation.coding != 0)
         return status;
     mm_reservation_free(&request->memory, &upload->body);
-    upload->body = inflation->body;
-    upload->body_bytes = lead_bytes + inflation->stream.total_out;
-    upload->coding = 0;
-    inflation->body = (struct mm_buffer){0};
-    mm_inflation_close(inflation, &request->memory);
-    upload->inflation = NULL;
+    upload->body = upload->inflation.body;
+    upload->body_bytes = lead_bytes + upload->inflation.stream.total_out;
+    upload->inflation.body = (struct mm_buffer){0};
+    mm_inflation_close(&upload->inflation, &request->memory);
     return MM_OK;
 }
 

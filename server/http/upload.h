@@ -5,10 +5,10 @@
 
 #include "api/codec.h"
 #include "gpu/memory/buffer.h"
+#include "server/http/inflation.h"
 
 #include <microhttpd.h>
 
-struct mm_inflation;
 struct mm_request;
 
 enum { MM_UPLOAD_CHUNK_BYTES = 2 << 20 };
@@ -38,8 +38,7 @@ struct mm_upload {
     size_t streamed_bytes;   /* bytes passed to the route, so no longer in `body` */
     size_t dropped_bytes;
 
-    int coding;                     /* how `body` is compressed (server/http/inflation.h); 0: it is not */
-    struct mm_inflation *inflation; /* owned; NULL while the worker pool has not begun to inflate */
+    struct mm_inflation inflation; /* of a compressed body */
 
     /* Decodes the body while it arrives. `reading` is owned, and NULL while nothing decodes. */
     const struct mm_body_reader *reader;
@@ -64,7 +63,7 @@ enum mm_status mm_upload_reserve_first(struct mm_request *request);
 enum MHD_Result mm_upload_receive(struct mm_request *request, const char *data, size_t *bytes);
 
 /* Inflates the next slice of a complete compressed body. After the last slice, replaces upload.body, and sets
- * upload.coding to 0. Fails as mm_inflation_step does. Runs on the worker pool. */
+ * inflation.coding to 0. Fails as mm_inflation_step does. Runs on the worker pool. */
 enum mm_status mm_upload_inflate(struct mm_request *request, struct mm_error *error);
 
 /* Whether the body has at most 64 KiB. If the length is unknown, the limit decides. */

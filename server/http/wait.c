@@ -121,7 +121,7 @@ static enum mm_request_state do_next_step(struct mm_request *request, struct mm_
     const enum mm_request_state ended = mm_request_state(request);
     if (ended == MM_INFLATING) {
         request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
-        return request->upload.coding != 0 ? MM_INFLATING : MM_RECEIVING;
+        return request->upload.inflation.coding != 0 ? MM_INFLATING : MM_RECEIVING;
     }
     enum mm_request_state next = route->next(request, ended);
     while (next == MM_QUEUED && !submit(request, error)) {

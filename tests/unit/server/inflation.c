@@ -6,7 +6,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20, PLAIN_MAX = 8 * MIB, STEPS_MAX = 64 };
 
 static struct mm_budget budget;
 static struct mm_reservation memory;
-static struct mm_inflation *inflation;
+static struct mm_inflation inflation;
 static unsigned char *plain;
 static char *packed;
 static unsigned steps;
@@ -24,8 +24,7 @@ static int open_all(void **state) {
 }
 
 static int close_all(void **state) {
-    mm_inflation_close(inflation, &memory);
-    inflation = NULL;
+    mm_inflation_close(&inflation, &memory);
     mm_reservation_close(&memory);
     mm_budget_close(&budget);
     free(plain);
@@ -52,28 +51,27 @@ static struct mm_slice pack(const char *name, size_t bytes, int level) {
 static enum mm_status go_on(struct mm_slice compressed, size_t lead_bytes, size_t bytes_max,
                             struct mm_error *error) {
     enum mm_status status = MM_OK;
-    while (status == MM_OK && !inflation->has_ended) {
-        status = mm_inflation_step(inflation, compressed, lead_bytes, bytes_max, &memory, error);
+    while (status == MM_OK && inflation.coding != 0) {
+        status = mm_inflation_step(&inflation, compressed, lead_bytes, bytes_max, &memory, error);
         assert_true(++steps < STEPS_MAX);
-        assert_true(inflation->stream.total_out <= bytes_max);
+        assert_true(inflation.stream.total_out <= bytes_max);
     }
     return status;
 }
 
 static enum mm_status inflate_all(const char *name, struct mm_slice compressed, size_t lead_bytes,
                                   size_t bytes_max, struct mm_error *error) {
-    mm_inflation_close(inflation, &memory);
+    mm_inflation_close(&inflation, &memory);
     mm_reservation_trim(&memory);
-    inflation = mm_inflation_open(coding(name));
-    assert_non_null(inflation);
+    inflation = (struct mm_inflation){.coding = coding(name)};
     steps = 0;
     return go_on(compressed, lead_bytes, bytes_max, error);
 }
 
 static void expect_plain(size_t lead_bytes, size_t bytes) {
-    assert_int_equal(inflation->stream.total_out, bytes);
-    assert_memory_equal((char *)inflation->body.data + lead_bytes, plain, bytes);
-    assert_int_equal(memory.used_bytes, inflation->body.bytes);
+    assert_int_equal(inflation.stream.total_out, bytes);
+    assert_memory_equal((char *)inflation.body.data + lead_bytes, plain, bytes);
+    assert_int_equal(memory.used_bytes, inflation.body.bytes);
 }
 
 static void expect_failure(const char *name, struct mm_slice compressed, size_t bytes_max,
@@ -161,7 +159,7 @@ static void short_memory(void **state) {
     const struct mm_slice compressed = pack("gzip", PLAIN_MAX, 1);
     assert_true(mm_reservation_extend(&others, 56 * MIB));
     assert_int_equal(inflate_all("gzip", compressed, 5, PLAIN_MAX, &error), MM_BUSY);
-    assert_true(error.needed_bytes > 0 && inflation->stream.total_out > 0);
+    assert_true(error.needed_bytes > 0 && inflation.stream.total_out > 0);
     mm_reservation_close(&others);
     assert_true(mm_reservation_extend(&memory, error.needed_bytes));
     assert_int_equal(go_on(compressed, 5, PLAIN_MAX, NULL), MM_OK);
