@@ -157,8 +157,7 @@ static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
 }
 
 static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
-                          struct mm_cuda_items *items, struct preparation *before,
-                          struct completion *after) {
+                          struct mm_cuda_items *items, struct preparation *before, struct completion *after) {
     const double flops_or_bytes = flops_or_bytes_of(jobs, count);
     before->copies.count = before->copies.words_max = after->count = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)

@@ -21,7 +21,7 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
-    "gpu/cuda/variants/async.cuh", MM_CUDA_WGMMA_SOURCES
+    "gpu/cuda/variants/async.cuh", "gpu/cuda/variants/finish.cuh", MM_CUDA_WGMMA_SOURCES
 
 /* Variants that multiply. A row has the name, and then members of struct mm_variant (gpu/plan/variant.h). The
  * first row is the reference. A kernel that builds on another kernel has a later row. */
@@ -115,7 +115,7 @@ __BEGIN_DECLS
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/simt.cuh", "gpu/cuda/variants/simt.cu", "gpu/cuda/variants/simt_vectors.cuh",   \
           "gpu/cuda/variants/simt.h", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh",           \
-          "gpu/cuda/variants/follow.cuh"),                                                                   \
+          "gpu/cuda/variants/finish.cuh", "gpu/cuda/variants/follow.cuh"),                                   \
       .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to "    \
                  "fill the chip; a kernel of its own for vectors")                                           \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .finishes = true,                           \
@@ -125,6 +125,7 @@ __BEGIN_DECLS
           "gpu/cuda/variants/fp32_tensor/split.cu", "gpu/cuda/variants/fp32_tensor/repair.cu",               \
           "gpu/cuda/variants/fp32_tensor/fp32_tensor.c",                                                     \
           "gpu/cuda/variants/fp32_tensor/plan.h", "gpu/cuda/variants/fp32_tensor/guard.h",                   \
+          "gpu/cuda/variants/finish.cuh",                                                                    \
           MM_CUDA_WGMMA_SOURCES),                                                                            \
       .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three "          \
                  "products, results checked and repaired")                                                    \

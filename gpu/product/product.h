@@ -99,7 +99,7 @@ MM_HOST_AND_DEVICE struct mm_terms mm_product_terms(const struct mm_product *pro
         const struct mm_matrix *c = &product->c;                                                             \
         if (product->epilogue.is_set) {                                                                      \
             const struct mm_terms terms = mm_product_terms(product);                                         \
-            sum = mm_finish_##SUM(&terms, row, col, sum);                                                \
+            sum = mm_finish_##SUM(&terms, row, col, sum);                                                    \
         }                                                                                                    \
         mm_store_##SUM(c->dtype, c->data, row * c->ld + col, sum);                                           \
     }

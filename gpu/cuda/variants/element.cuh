@@ -1,5 +1,5 @@
-/* How kernels multiply and add elements, and store sums in C. The epilogue is not applied here (finish.h). For
- * kernel files only. */
+/* How kernels multiply and add elements, and store sums in C. The epilogue is not applied here (finish.h).
+ * For kernel files only. */
 #pragma once
 
 #include "gpu/product/product.h"
@@ -33,7 +33,7 @@ template <enum mm_dtype DTYPE> struct mm_cuda_element;
         }                                                                                                    \
         static __device__ __forceinline__ void store(const struct mm_product &product, size_t row,           \
                                                      size_t col, sum_type sum) {                             \
-            mm_store_##SUM(product.c.dtype, product.c.data, row * product.c.ld + col, sum);                  \
+            mm_store_##SUM(product.c.dtype, product.c.data, row *product.c.ld + col, sum);                   \
         }                                                                                                    \
     };
 MM_DTYPE_TABLE(X)

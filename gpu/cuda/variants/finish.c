@@ -25,8 +25,8 @@ enum mm_status mm_cuda_finish(const struct mm_cuda_sums *sums, unsigned count, e
         for (unsigned index = 0; index < grid.y; index++) {
             const struct mm_cuda_sums *next = &pass.of[index];
             pass.of[index] = sums[done + index];
-            const size_t blocks = mm_size_divide_up(next->m, layout.block_rows) *
-                                  mm_size_divide_up(next->n, layout.block_cols);
+            const size_t blocks =
+                mm_size_divide_up(next->m, layout.block_rows) * mm_size_divide_up(next->n, layout.block_cols);
             grid.x = blocks > grid.x ? (unsigned)blocks : grid.x;
         }
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);

@@ -1,6 +1,6 @@
-/* Applies epilogues to sums of products, rounds the results to C's type, and stores them in C. Each row of the
- * grid computes one C. Each thread computes TURNS elements of one column, so it has TURNS loads in flight.
- * Neighbouring threads load neighbouring elements. */
+/* Applies epilogues to sums of products, rounds the results to C's type, and stores them in C. Each row of
+ * the grid computes one C. Each thread computes TURNS elements of one column, so it has TURNS loads in
+ * flight. Neighbouring threads load neighbouring elements. */
 #include "gpu/cuda/variants/finish.cuh"
 #include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/follow.cuh"
@@ -40,13 +40,14 @@ __global__ void __launch_bounds__(COLS *LINES) finish(const __grid_constant__ st
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
         if (first_row + turn * LINES < item.m)
-            x[turn] = static_cast<const sum_type *>(item.sums)[(first_row + turn * LINES) * item.sums_ld + col];
+            x[turn] =
+                static_cast<const sum_type *>(item.sums)[(first_row + turn * LINES) * item.sums_ld + col];
     const auto row = [=](unsigned turn) { return first_row + turn * LINES; };
     const auto its_col = [=](unsigned) { return col; };
     if (item.terms.epilogue.is_set && item.terms.dtype == DTYPE)
-        mm_cuda_finish<true, true>(item.terms, item.m, item.n, x, row, its_col);
+        mm_cuda_finish_sums<true, true>(item.terms, item.m, item.n, x, row, its_col);
     else if (item.terms.epilogue.is_set)
-        mm_cuda_finish<true, false>(item.terms, item.m, item.n, x, row, its_col);
+        mm_cuda_finish_sums<true, false>(item.terms, item.m, item.n, x, row, its_col);
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
         if (first_row + turn * LINES < item.m)

@@ -39,11 +39,11 @@ MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
 MM_CUDA_EPILOGUE(uint64_t, mm_activated_uint64_t(terms.epilogue.activation, x))
 
 /* Applies the epilogue to the sums of COUNT elements of an m×n C. row(i) and col(i) return the row and the
- * column of element i. First loads the addends and biases of all elements, because each load takes hundreds of cycles.
- * If IS_SUM, the addend and the bias have the type of the sums. */
+ * column of element i. First loads the addends and biases of all elements, because each load takes hundreds
+ * of cycles. If IS_SUM, the addend and the bias have the type of the sums. */
 template <bool CALLS, bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
-__device__ __forceinline__ void mm_cuda_finish(const struct mm_terms &terms, size_t m, size_t n,
-                                               SUM (&sums)[COUNT], ROW row, COL col) {
+__device__ __forceinline__ void mm_cuda_finish_sums(const struct mm_terms &terms, size_t m, size_t n,
+                                                    SUM (&sums)[COUNT], ROW row, COL col) {
     SUM addend[COUNT] = {};
     SUM bias[COUNT] = {};
 #pragma unroll
@@ -66,16 +66,16 @@ template <typename SUM, unsigned WIDTH> struct alignas(sizeof(SUM) * WIDTH) mm_c
     SUM elements[WIDTH];
 };
 
-/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the warp's threads have stored
- * sums. Each lane computes a few groups at a time, one below another. An absent term is -0, which changes no
- * bit of a sum. */
+/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the warp's threads have
+ * stored sums. Each lane computes a few groups at a time, one below another. An absent term is -0, which
+ * changes no bit of a sum. */
 template <unsigned ROWS, unsigned COLS, unsigned WIDTH, typename SUM>
 __device__ __forceinline__ void mm_cuda_finish_groups(const struct mm_product &product, unsigned row,
                                                       unsigned col) {
     using group = mm_cuda_group<SUM, WIDTH>;
     constexpr unsigned IN_ROW = COLS / WIDTH;
     constexpr unsigned ACROSS = IN_ROW % 32 == 0 ? 32 : IN_ROW % 16 == 0 ? 16 : 8; /* lanes along a row */
-    constexpr unsigned APART = 32 / ACROSS; /* rows between two groups of a lane */
+    constexpr unsigned APART = 32 / ACROSS;             /* rows between two groups of a lane */
     constexpr unsigned MOST = sizeof(SUM) == 4 ? 8 : 2; /* for float64, more code took longer to fetch */
     constexpr unsigned GROUPS = ROWS / APART < MOST ? ROWS / APART : MOST;
     static_assert(COLS % (ACROSS * WIDTH) == 0 && ROWS % (APART * GROUPS) == 0, "every lane has whole steps");
@@ -126,20 +126,21 @@ __device__ __forceinline__ void mm_cuda_finish_groups(const struct mm_product &p
         }
 }
 
-/* Whether every group of 16 bytes is aligned in C, the addend and the bias, and n is a multiple of the group's
- * width. */
+/* Whether every group of 16 bytes is aligned in C, the addend and the bias, and n is a multiple of the
+ * group's width. */
 template <typename SUM> __device__ __forceinline__ bool mm_cuda_has_groups(const struct mm_product &product) {
     constexpr unsigned WIDTH = 16 / sizeof(SUM);
     const auto is_aligned = [](const struct mm_matrix &x) {
-        return x.rows == 0 || (reinterpret_cast<size_t>(x.data) % 16 == 0 && (x.rows == 1 || x.ld % WIDTH == 0));
+        return x.rows == 0 ||
+               (reinterpret_cast<size_t>(x.data) % 16 == 0 && (x.rows == 1 || x.ld % WIDTH == 0));
     };
     return product.n % WIDTH == 0 && is_aligned(product.c) && is_aligned(product.addend) &&
            is_aligned(product.bias) && !(product.addend.rows > 0 && product.transpose_addend);
 }
 
-/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the warp's threads have stored
- * sums. The activation must be none or relu. A short loop over memory is faster than unrolled code over
- * registers: a block runs the code once, and must fetch it first. */
+/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the warp's threads have
+ * stored sums. The activation must be none or relu. A short loop over memory is faster than unrolled code
+ * over registers: a block runs the code once, and must fetch it first. */
 template <unsigned ROWS, unsigned COLS, typename SUM>
 __device__ __forceinline__ void mm_cuda_finish_warp(const struct mm_product &product, unsigned row,
                                                     unsigned col) {
@@ -150,8 +151,8 @@ __device__ __forceinline__ void mm_cuda_finish_warp(const struct mm_product &pro
         mm_cuda_finish_groups<ROWS, COLS, 1, SUM>(product, row, col);
 }
 
-/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the block's THREADS threads have
- * stored sums. The block is one-dimensional. */
+/* Applies the epilogue to ROWS×COLS elements of C, from (row, col) on, in which the block's THREADS threads
+ * have stored sums. The block is one-dimensional. */
 template <unsigned ROWS, unsigned COLS, unsigned THREADS>
 __device__ __forceinline__ void mm_cuda_finish_block(const struct mm_product &product, unsigned row,
                                                      unsigned col) {

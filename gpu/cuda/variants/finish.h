@@ -26,8 +26,8 @@ struct mm_cuda_pass {
     struct mm_cuda_sums of[MM_CUDA_SUMS_MAX];
 };
 
-/* Returns the sums of `product` that lie in `sums`. If the product is a stack, the sums of its products lie one
- * below another. If the product has no epilogue, the pass only rounds the sums. */
+/* Returns the sums of `product` that lie in `sums`. If the product is a stack, the sums of its products lie
+ * one below another. If the product has no epilogue, the pass only rounds the sums. */
 struct mm_cuda_sums mm_cuda_sums_of(const struct mm_product *product, const struct mm_matrix *sums);
 
 /* Finishes `count` matrices of sums of the type `dtype` (mm_dtype_sum). */
@@ -35,7 +35,8 @@ enum mm_status mm_cuda_finish(const struct mm_cuda_sums *sums, unsigned count, e
                               struct mm_lane *lane, struct mm_error *error);
 
 /* Plans a product with an epilogue as two steps: `plan_product` plans the product without the epilogue, and
- * then the pass applies the epilogue. If C has another type than the sums, the workspace contains the sums. */
+ * then the pass applies the epilogue. If C has another type than the sums, the workspace contains the sums.
+ */
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error);
 

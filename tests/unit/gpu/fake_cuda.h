@@ -18,7 +18,7 @@ struct fake_cuda {
     unsigned launches;
     unsigned batches;
     unsigned passes; /* launches of the pass that applies epilogues */
-    dim3 grid; /* grid of the last batch */
+    dim3 grid;       /* grid of the last batch */
     struct {
         struct mm_product product;
         dim3 grid;

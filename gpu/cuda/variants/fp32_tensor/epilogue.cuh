@@ -214,8 +214,9 @@ __device__ __forceinline__ void epilogue(const mm_fp32_plan &plan, const line *l
         c.ld % 2 == 0 && c.cols % 2 == 0 && reinterpret_cast<size_t>(c.data) % sizeof(float2) == 0;
     bool is_certain;
     float largest;
-    const bool is_normal = by_two ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
-                                  : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
+    const bool is_normal = by_two
+                               ? epilogue_fast<true>(sums, lines, first, destination, is_certain, largest)
+                               : epilogue_fast<false>(sums, lines, first, destination, is_certain, largest);
     const bool adds = !is_normal || !is_range_negligible(plan, peaks, lines, first.row, largest);
     if (!__all_sync(~0u, (is_certain && !adds) || is_too_uncertain(plan))) {
         mm_store_sums(sums, mm_sums_at<SUMS>(plan.flushed, slot));

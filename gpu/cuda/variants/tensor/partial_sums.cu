@@ -56,8 +56,9 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     }
     const size_t row = tile.row + at.row, col = tile.col + at.col;
     if (product.epilogue.is_set)
-        mm_cuda_finish<true, false>(
-            mm_product_terms(&product), product.m, product.n, total, [=](unsigned i) { return row + i / 2 * apart.row; },
+        mm_cuda_finish_sums<true, false>(
+            mm_product_terms(&product), product.m, product.n, total,
+            [=](unsigned i) { return row + i / 2 * apart.row; },
             [=](unsigned i) { return col + i / 2 * apart.col + i % 2; });
     mm_store_neighbours(product, row, col, total[0], total[1]);
     mm_store_neighbours(product, row + apart.row, col + apart.col, total[2], total[3]);
