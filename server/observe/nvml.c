@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAUSE_MS = 100, ASK_EVERY = 10, STALE_S = 5 };
+enum { PAUSE_MS = 100, ASK_EVERY = 10, STALE_S = 5, STOP_TURNS = 100 };
 
 /* NVML's functions return 0 if they succeed. */
 static int (*init)(void);
@@ -32,11 +32,10 @@ static const struct {
     {"nvmlDeviceGetPowerUsage", &read_power},
 };
 
-static pthread_t thread;
-static bool is_started;
-static int stopping; /* __atomic access only */
-static struct mm_device *const *devices;
-static size_t device_count;
+static int is_running; /* the thread has not ended; __atomic access only */
+static int stopping;   /* __atomic access only */
+static char pci_bus_ids[MM_DEVICES_MAX][sizeof((struct mm_device *)NULL)->pci_bus_id];
+static size_t gpu_count;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the next three variables */
 static struct mm_gpu latest[MM_DEVICES_MAX];
@@ -65,15 +64,15 @@ static void ask(void *gpu, double figures[MM_GPU_FIGURES]) {
     figures[MM_GPU_POWER_W] = read_power(gpu, &milliwatts) == 0 ? milliwatts / 1000.0 : NAN;
 }
 
-static void *run(void *argument) {
+static void watch(void) {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     struct mm_gpu gpus[MM_DEVICES_MAX];
     void *handles[MM_DEVICES_MAX];
     size_t count = 0;
     if (!open_library())
-        return NULL;
-    for (size_t index = 0; index < device_count; index++)
-        if (devices[index]->pci_bus_id[0] != '\0' && find(devices[index]->pci_bus_id, &handles[count]) == 0 &&
+        return;
+    for (size_t index = 0; index < gpu_count; index++)
+        if (find(pci_bus_ids[index], &handles[count]) == 0 &&
             read_uuid(handles[count], gpus[count].uuid, sizeof gpus[count].uuid) == 0)
             count++;
     for (unsigned turn = 0; count > 0 && __atomic_load_n(&stopping, __ATOMIC_RELAXED) == 0; turn++) {
@@ -88,21 +87,35 @@ static void *run(void *argument) {
         latest_ns = mm_clock_ns();
         pthread_mutex_unlock(&mutex);
     }
+}
+
+static void *run(void *argument) {
+    watch();
+    __atomic_store_n(&is_running, 0, __ATOMIC_RELEASE);
     return NULL;
 }
 
-void mm_nvml_start(struct mm_device *const *all_devices, size_t count) {
-    devices = all_devices;
-    device_count = count;
-    is_started = pthread_create(&thread, NULL, run, NULL) == 0;
-    if (is_started)
-        pthread_setname_np(thread, "mm-nvml");
+void mm_nvml_start(struct mm_device *const *devices, size_t count) {
+    pthread_t thread;
+    for (size_t index = 0; index < count; index++)
+        if (devices[index]->pci_bus_id[0] != '\0')
+            strcpy(pci_bus_ids[gpu_count++], devices[index]->pci_bus_id);
+    if (gpu_count == 0)
+        return;
+    is_running = 1;
+    if (pthread_create(&thread, NULL, run, NULL) != 0) {
+        is_running = 0;
+        return;
+    }
+    pthread_setname_np(thread, "mm-nvml");
+    pthread_detach(thread);
 }
 
 void mm_nvml_stop(void) {
+    const struct timespec pause = {.tv_nsec = 10 * 1000000L};
     __atomic_store_n(&stopping, 1, __ATOMIC_RELAXED);
-    if (is_started)
-        pthread_join(thread, NULL);
+    for (unsigned turn = 0; turn < STOP_TURNS && __atomic_load_n(&is_running, __ATOMIC_ACQUIRE) != 0; turn++)
+        nanosleep(&pause, NULL);
 }
 
 size_t mm_nvml_look(struct mm_gpu gpus[MM_DEVICES_MAX]) {

@@ -17,11 +17,10 @@ struct mm_gpu {
     double figures[MM_GPU_FIGURES]; /* NaN: NVML does not know the figure */
 };
 
-/* Starts the thread, which ends at once if no device has a pci_bus_id. `devices` must be open until
- * mm_nvml_stop. */
+/* Starts the thread if a device has a pci_bus_id. */
 void mm_nvml_start(struct mm_device *const *devices, size_t count);
 
-/* Stops the thread and waits for its end. Does nothing if it was not started. */
+/* Stops the thread. Waits for its end, but at most a second, because a call of NVML can hang. */
 void mm_nvml_stop(void);
 
 /* Copies the latest figures of each GPU, and returns the number of GPUs. Returns 0 if NVML is missing or has

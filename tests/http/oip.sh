@@ -57,7 +57,7 @@ ask /v2/models/matmul/infer -d "{$inputs,\"parameters\":{\"variant\":\"none\"}}"
 expect "no such variant" 422 .error?!=null true
 ask /v2/models/matmul.naive/infer -d "{$inputs,\"parameters\":{\"verify\":true}}"
 expect "a check" 200 .parameters.verify_passed true .parameters.variant naive Matmul-Variant: naive
-edge() { printf '{"name":"%s","shape":[1500,1500],"datatype":"FP32","parameters":{"from":"uniform(1)"}}' "$1"; }
+edge() { printf '{"name":"%s","shape":[600,600],"datatype":"FP32","parameters":{"from":"uniform(1)"}}' "$1"; }
 ask /v2/models/matmul.naive/infer -d "{\"inputs\":[$(edge A),$(edge B)],\"parameters\":{\"timeout\":1500}}"
 expect "a timeout" 504 '.error|test("deadline")' true
 ask /v2/models/matmul.naive/infer -d "{$inputs,\"parameters\":{\"timeout\":0}}"
