@@ -139,6 +139,10 @@ static inline enum mm_dtype mm_operand_dtype(const struct mm_operands *operands,
  * stacks of a and b do not broadcast. */
 struct mm_shape mm_operands_result(const struct mm_operands *operands);
 
+/* Gives c the shape of the result if the text of c cannot show that shape. Either both have no elements, or
+ * the result is a vector, and c is one line or one column of its length. */
+void mm_operands_reshape_addend(struct mm_operands *operands);
+
 /* Sets operands->dtype to the type of stored operands, or to the type that the request names. Fails with
  * MM_BAD_REQUEST if a stored operand's type differs from the named type or from another stored operand's
  * type. Fails with MM_UNSUPPORTED if the name is unknown. On failure the type is float32. */

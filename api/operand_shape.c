@@ -188,6 +188,22 @@ struct mm_shape mm_operands_result(const struct mm_operands *operands) {
     return shape;
 }
 
+static bool is_empty(const struct mm_shape *shape) {
+    bool has_zero = false;
+    for (unsigned dim = 0; dim < shape->rank; dim++)
+        has_zero = has_zero || shape->dims[dim] == 0;
+    return has_zero;
+}
+
+void mm_operands_reshape_addend(struct mm_operands *operands) {
+    struct mm_shape *shape = &operands->of[MM_OPERAND_ADDEND].shape;
+    const struct mm_shape result = mm_operands_result(operands);
+    const size_t rows = mm_shape_rows(shape, false), cols = mm_shape_cols(shape, false);
+    const bool is_line = (rows == 1 || cols == 1) && rows * cols == result.dims[0];
+    if ((is_empty(shape) && is_empty(&result)) || (result.rank == 1 && is_line))
+        *shape = result;
+}
+
 /* Returns the default shape of c or the bias. If b is a vector, a later check rejects every bias. */
 static struct mm_shape default_shape(const struct mm_operands *operands, const struct mm_operand *operand) {
     const struct mm_shape result = mm_operands_result(operands);

@@ -191,6 +191,8 @@ static enum mm_status set_shapes(struct mm_form *form, size_t *bytes, struct mm_
     enum mm_status status = mm_operands_set_shapes(into, shapes, error);
     if (status != MM_OK)
         return status;
+    if (operands[MM_OPERAND_ADDEND].is_csv)
+        mm_operands_reshape_addend(into);
     mm_operands_view(into);
     status = into->kind->sizes(into, form->limits, bytes, error);
     for (unsigned index = 0; index < into->count && status == MM_OK; index++)

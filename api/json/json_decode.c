@@ -115,11 +115,14 @@ static enum mm_status check_elements(const struct mm_json_scan *scan, const char
     return MM_OK;
 }
 
+static bool is_empty_array(const struct mm_shape *shape) {
+    return shape->rank == 1 && shape->dims[0] == 0;
+}
+
 /* Returns the shape of an operand. [] is a vector if the operand is a bias, and a 0×0 matrix otherwise. */
 static struct mm_shape shape_of(const struct mm_json_scan *scan, unsigned index) {
     const struct mm_shape *shape = &scan->operands[index].shape;
-    const bool is_empty_vector = shape->rank == 1 && shape->dims[0] == 0;
-    return is_empty_vector && index != MM_OPERAND_BIAS ? mm_shape_of_matrix(0, 0) : *shape;
+    return is_empty_array(shape) && index != MM_OPERAND_BIAS ? mm_shape_of_matrix(0, 0) : *shape;
 }
 
 /* Sets the dtype, the shapes, and views without data. An unsupported dtype counts as float32 here, because
@@ -129,6 +132,7 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
     struct mm_shape of_operands[MM_OPERANDS_MAX];
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
     struct mm_error contradiction;
+    bool is_addend_open = false;
     if (into->kind->resolve(into, &contradiction) == MM_BAD_REQUEST) {
         if (error != NULL)
             *error = contradiction;
@@ -146,10 +150,14 @@ static enum mm_status set_shapes(struct mm_json_scan *scan, const char *text, st
             of_operands[index] = scanned->shape;
             if (mm_operand_complete_shape(into, operand, &of_operands[index], error) != MM_OK)
                 return MM_BAD_SHAPE;
+        } else if (index == MM_OPERAND_ADDEND) {
+            is_addend_open = is_empty_array(&scanned->shape);
         }
         shapes[index] = &of_operands[index];
     }
     const enum mm_status status = mm_operands_set_shapes(into, shapes, error);
+    if (status == MM_OK && is_addend_open)
+        mm_operands_reshape_addend(into);
     if (status == MM_OK)
         mm_operands_view(into);
     return status;

@@ -166,6 +166,39 @@ def check_files(server, random):
     assert np.array_equal(got, expected)
 
 
+def check_c_as_text(server):
+    """CSV cannot show a vector, and CSV and JSON cannot show all shapes without elements. C then has D's shape."""
+
+    def ask(a, b, c, file="c.csv"):
+        parts = [("a", "a.npy", npy(np.ones(a, "float32"))), ("b", "b.npy", npy(np.ones(b, "float32"))), ("c", file, c)]
+        head = '--B\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n'
+        body = b"".join((head % part[:2]).encode() + part[2] + b"\r\n" for part in parts) + b"--B--\r\n"
+        return server.ask("POST", "/v1/matmul", body, "multipart/form-data; boundary=B", Accept=NPY)
+
+    def add(*arguments):
+        status, _, got = ask(*arguments)
+        assert status == 200, f"{arguments}: {got}"
+        return np.load(io.BytesIO(got))
+
+    for a, b in ((2,), (2, 3)), ((3, 2), (2,)):
+        for c in b"1,2,3\n", b"1\n2\n3\n":
+            assert add(a, b, c).tolist() == [3, 4, 5], f"{a} by {b}: {c}"
+        for c, file in (b"1,2\n", "c.csv"), (b"1,2,3\n4,5,6\n", "c.csv"), (b"", "c.csv"), (npy(np.ones((1, 3), "float32")), "c.npy"):
+            assert ask(a, b, c, file)[0] == 422, f"{a} by {b}: {c}"
+    assert add((2,), (2, 1), b"1\n").tolist() == [3]
+    for a, b in ((0, 2), (2, 3)), ((3, 2), (2, 0)), ((0, 2), (2,)), ((2,), (2, 0)), ((2, 0, 2), (2, 3)):
+        operands = np.ones(a, "float32"), np.ones(b, "float32")
+        assert add(a, b, b"").shape == np.matmul(*operands).shape, f"{a} by {b}"
+        members = {name: matrix.tolist() for name, matrix in zip("ab", operands)} | {"c": []}
+        members |= {f"{name}_shape": matrix.shape for name, matrix in zip("ab", operands) if 0 in matrix.shape}
+        assert server.product({}, json.dumps(members), "application/json").shape == np.matmul(*operands).shape, f"{a} by {b}"
+        assert ask(a, b, npy(np.ones((0, 0), "float32")), "c.npy")[0] == 422
+    for more in {}, {"c_shape": [0, 0]}:
+        a = {"a": [], "a_shape": [0, 2]} if more else {"a": [[1, 1]]}
+        members = {**a, "b": [[1, 1, 1], [1, 1, 1]], "c": []} | more
+        assert server.ask("POST", "/v1/matmul", json.dumps(members))[0] == 422, members
+
+
 def check_sources(server, random):
     """Generated operands are those that the server shows as a product with identity()."""
     c = server.product({"a_from": "uniform(7)", "b_from": "identity()", "m": 3, "k": 4, "n": 4})
@@ -275,6 +308,7 @@ netloc = urllib.parse.urlsplit(sys.argv[1]).netloc
 check_linear(Server(netloc), np.random.default_rng(1))
 check_wrapping(Server(netloc), np.random.default_rng(2))
 check_files(Server(netloc), np.random.default_rng(3))
+check_c_as_text(Server(netloc))
 check_sources(Server(netloc), np.random.default_rng(4))
 check_activations(Server(netloc))
 check_unread(Server(netloc))
