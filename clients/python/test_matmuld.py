@@ -325,6 +325,12 @@ class StoredMatrices(WithServer):
         for _ in range(3):
             acc = (A @ self.B).store("acc", c=acc)
         np.testing.assert_array_equal(acc.get(), 4 * (self.a @ self.b) + 1)
+        mine, theirs = self.client.stored("acc"), other.stored("acc")
+        mine.client.product(self.a, self.b).store("acc", c=mine)
+        error = self.refused("precondition_failed", other.product(self.a, self.b).store, "acc", c=theirs)
+        self.assertEqual(error.status, 412)
+        mine.client.product(self.a, self.b).store("acc", c=mine)  # the handle knows the value that its client stored
+        np.testing.assert_array_equal(mine.get(), 6 * (self.a @ self.b) + 1)
         acc = self.client.put(expected, "acc")
         other.stored("acc").delete()
         self.refused("no_such_matrix", (A @ self.B).store, "acc", c=acc)

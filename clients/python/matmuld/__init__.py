@@ -291,9 +291,15 @@ class Product:
 
     def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Any) -> Stored:
         """Computes the product and stores it on the server. If the connection breaks, the request is not sent
-        again, because the product may have replaced one of its operands."""
-        headers, _ = self._run(parameters, {}, {"out": name, "reply": "none", "ttl_s": ttl_s})
+        again, because the product may have replaced one of its operands. If `c` is a handle of the name, raises
+        Error (`precondition_failed`) if the server has another matrix of that name than the handle's ETag says."""
+        c = parameters.get("c")
+        old = c if isinstance(c, Stored) and c.name == name else None
+        condition = {"If-Match": old.etag} if old and old.etag else {}
+        headers, _ = self._run(parameters, condition, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
+        if old:
+            old.etag = headers["etag"]
         stored = Stored(self.client, name, None, None)
         stored.etag = headers["etag"]
         return stored
