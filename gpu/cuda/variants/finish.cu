@@ -45,9 +45,9 @@ __global__ void __launch_bounds__(COLS *LINES) finish(const __grid_constant__ st
     const auto row = [=](unsigned turn) { return first_row + turn * LINES; };
     const auto its_col = [=](unsigned) { return col; };
     if (item.terms.epilogue.is_set && item.terms.dtype == DTYPE)
-        mm_cuda_finish_sums<true, true>(item.terms, item.m, item.n, x, row, its_col);
+        mm_cuda_finish_sums<true>(item.terms, item.m, item.n, x, row, its_col);
     else if (item.terms.epilogue.is_set)
-        mm_cuda_finish_sums<true, false>(item.terms, item.m, item.n, x, row, its_col);
+        mm_cuda_finish_sums<false>(item.terms, item.m, item.n, x, row, its_col);
 #pragma unroll
     for (unsigned turn = 0; turn < TURNS; turn++)
         if (first_row + turn * LINES < item.m)

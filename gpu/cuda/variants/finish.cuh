@@ -13,35 +13,29 @@ __device__ __forceinline__ uint32_t mm_cuda_scale(const union mm_scale &scale, u
     return scale.of_uint32_t;
 }
 
-/* Gives the functions of epilogues (gpu/product/epilogue.h) one name for all types of sums. Kernels with
- * wgmma cannot call functions, so they set CALLS to false. Then the activation must be none or relu. */
-#define MM_CUDA_EPILOGUE(SUM, ACTIVATED)                                                                     \
+/* Gives the functions of epilogues (gpu/product/epilogue.h) one name for all types of sums. */
+#define MM_CUDA_EPILOGUE(SUM)                                                                                \
     template <bool IS_SUM>                                                                                   \
     __device__ __forceinline__ SUM mm_cuda_load(enum mm_dtype dtype, const void *elements, size_t index,     \
                                                 SUM) {                                                       \
         return IS_SUM ? __ldg(static_cast<const SUM *>(elements) + index)                                    \
                       : mm_load_##SUM(dtype, elements, index);                                               \
     }                                                                                                        \
-    template <bool CALLS>                                                                                    \
     __device__ __forceinline__ SUM mm_cuda_apply(const struct mm_terms &terms, SUM sum, SUM addend,          \
                                                  SUM bias) {                                                 \
         const SUM x = mm_combine_##SUM(&terms.epilogue, sum, terms.addend == nullptr ? nullptr : &addend,    \
                                        terms.bias == nullptr ? nullptr : &bias);                             \
-        return ACTIVATED;                                                                                    \
+        return mm_activated_##SUM(terms.epilogue.activation, x);                                             \
     }
-#define MM_CUDA_ACTIVATED(SUM)                                                                               \
-    (CALLS ? mm_activated_##SUM(terms.epilogue.activation, x)                                                \
-     : terms.epilogue.activation == MM_ACTIVATION_RELU && x <= 0 ? 0                                         \
-                                                                 : x)
-MM_CUDA_EPILOGUE(float, MM_CUDA_ACTIVATED(float))
-MM_CUDA_EPILOGUE(double, MM_CUDA_ACTIVATED(double))
-MM_CUDA_EPILOGUE(uint32_t, mm_activated_uint32_t(terms.epilogue.activation, x))
-MM_CUDA_EPILOGUE(uint64_t, mm_activated_uint64_t(terms.epilogue.activation, x))
+MM_CUDA_EPILOGUE(float)
+MM_CUDA_EPILOGUE(double)
+MM_CUDA_EPILOGUE(uint32_t)
+MM_CUDA_EPILOGUE(uint64_t)
 
 /* Applies the epilogue to the sums of COUNT elements of an m×n C. row(i) and col(i) return the row and the
  * column of element i. First loads the addends and biases of all elements, because each load takes hundreds
  * of cycles. If IS_SUM, the addend and the bias have the type of the sums. */
-template <bool CALLS, bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
+template <bool IS_SUM, unsigned COUNT, typename SUM, typename ROW, typename COL>
 __device__ __forceinline__ void mm_cuda_finish_sums(const struct mm_terms &terms, size_t m, size_t n,
                                                     SUM (&sums)[COUNT], ROW row, COL col) {
     SUM addend[COUNT] = {};
@@ -58,7 +52,7 @@ __device__ __forceinline__ void mm_cuda_finish_sums(const struct mm_terms &terms
     }
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
-        sums[i] = mm_cuda_apply<CALLS>(terms, sums[i], addend[i], bias[i]);
+        sums[i] = mm_cuda_apply(terms, sums[i], addend[i], bias[i]);
 }
 
 /* WIDTH neighbours in a row, which one access loads or stores. */

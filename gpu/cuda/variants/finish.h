@@ -1,5 +1,5 @@
 /* Applies the epilogue in a pass after the product. `simt`, `fp32_tensor` and `tensor` apply most epilogues
- * when they store C. All other products need this pass: those of other variants, of stacks and of batches.
+ * when they store C. The pass serves other variants, other activations, batches, and stacks of `simt`.
  * Functions with the parameter `lane` must be called by the thread that uses the lane. */
 #pragma once
 

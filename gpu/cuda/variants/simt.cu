@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(SUM_THREADS) simt_sum(const __grid_constant__ 
             sums[i] += next[i];
     }
     if (params.product.epilogue.is_set)
-        mm_cuda_finish_sums<true, true>(
+        mm_cuda_finish_sums<true>(
             mm_product_terms(&params.product), params.product.m, params.product.n, sums,
             [=](unsigned) { return row; }, [=](unsigned i) { return col + i; });
     mm_store_quad(params.product, mm_is_wide(params.product.c), row, col, sums);

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     }
     const size_t row = tile.row + at.row, col = tile.col + at.col;
     if (product.epilogue.is_set)
-        mm_cuda_finish_sums<true, false>(
+        mm_cuda_finish_sums<false>(
             mm_product_terms(&product), product.m, product.n, total,
             [=](unsigned i) { return row + i / 2 * apart.row; },
             [=](unsigned i) { return col + i / 2 * apart.col + i % 2; });
