@@ -83,6 +83,8 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     memset(server, 0, sizeof *server);
     server->options = options;
     server->keys = keys;
+    if (options->trusted_proxies != NULL)
+        (void)mm_networks_read(options->trusted_proxies, &server->trusted_proxies); /* checked already */
     const bool has_budget = mm_budget_open(&server->budget, options->memory_budget_bytes);
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,

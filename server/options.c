@@ -1,5 +1,6 @@
 #include "server/options.h"
 
+#include "server/http/address.h"
 #include "server/http/origin.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 
 /* A SECRET is an option that only the environment can set, because every user can see the flags of a process.
  * It is never printed. A SWITCH is a flag without a value and without an environment variable. */
-enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, SECRET, SWITCH };
+enum kind { TEXT, CHOICE, NUMBER, SIZE, DEVICES, FLAG, ORIGIN, HOSTS, NETWORKS, SECRET, SWITCH };
 
 struct option {
     const char *name;
@@ -45,6 +46,9 @@ static const struct option table[] = {
     {"allowed-hosts", "HOST,...", HOSTS, AT(allowed_hosts), 0, 0, NULL,
      "names that Host may hold, beside IP addresses and localhost (default: none; Host is not checked if "
      "other machines reach the address)"},
+    {"trusted-proxies", "CIDR,...", NETWORKS, AT(trusted_proxies), 0, 0, NULL,
+     "networks of proxies, such as 10.0.0.0/8,::1, whose header X-Forwarded-For names the client (default: "
+     "none)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
      "what multiplies; auto: every CUDA device that works, and the CPU"},
     {"devices", "all|I,J,...", DEVICES, AT(devices), 0, 0, "all", "CUDA devices to use, by index"},
@@ -209,15 +213,22 @@ static enum mm_status fail(const struct option *option, const char *source, cons
         snprintf(range, sizeof range,
                  ": names or addresses by commas, without spaces, of at most %d bytes together",
                  MM_OPTION_HOSTS_MAX);
+    else if (option->kind == NETWORKS)
+        snprintf(range, sizeof range,
+                 ": at most %d addresses or networks by commas, without spaces, such as 10.0.0.0/8,::1",
+                 MM_NETWORKS_MAX);
     return mm_fail(error, MM_BAD_REQUEST, "%s is '%s', but must be %s%s", source, text, option->value, range);
 }
 
 static bool is_good_text(const struct option *option, const char *text) {
+    struct mm_networks networks;
     switch (option->kind) {
     case ORIGIN:
         return strcmp(text, "*") == 0 || (strlen(text) <= MM_OPTION_ORIGIN_MAX && mm_origin_is_origin(text));
     case HOSTS:
         return strlen(text) <= MM_OPTION_HOSTS_MAX && mm_origin_is_list(text);
+    case NETWORKS:
+        return mm_networks_read(text, &networks);
     case CHOICE:
         return is_choice(option->value, text);
     case SECRET: /* server/auth/keys.h checks secrets */

@@ -26,8 +26,9 @@ struct mm_options {
     const char *api_key_file; /* NULL: no key file */
     const char *api_key;      /* secret; NULL: not given */
     bool open_metrics;
-    const char *cors_origin;   /* an origin or "*"; NULL: no CORS */
-    const char *allowed_hosts; /* separated by commas; NULL: not given */
+    const char *cors_origin;     /* an origin or "*"; NULL: no CORS */
+    const char *allowed_hosts;   /* separated by commas; NULL: not given */
+    const char *trusted_proxies; /* networks that mm_networks_read accepts; NULL: not given */
     const char *backend;
     struct {
         unsigned indices[MM_OPTION_DEVICES_MAX];

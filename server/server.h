@@ -3,6 +3,7 @@
 
 #include "gpu/device/engine.h"
 #include "gpu/memory/budget.h"
+#include "server/http/address.h"
 #include "server/http/line.h"
 #include "server/options.h"
 
@@ -19,6 +20,7 @@ struct mm_store;
 struct mm_server {
     const struct mm_options *options; /* main has chosen the values that depend on the machine */
     struct mm_limits limits;
+    struct mm_networks trusted_proxies;
     struct mm_budget budget;
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL before the HTTP server starts and after it stops */

@@ -3,13 +3,13 @@
 #include "server/http/acceptor.h"
 
 #include "gpu/mutex.h"
+#include "server/http/address.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/http/sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum { SLOT_COUNT = 1 << 17, RESERVE_SHARE = 16, RESERVE_MAX = 64, NAP_MS = 20, 
 #define TELL_EVERY_NS UINT64_C(10000000000)
 
 struct address {
-    struct in6_addr ip;
+    struct mm_address ip; /* must be first, because the tree compares it */
     uint64_t connections;
 };
 
@@ -58,15 +58,7 @@ struct mm_acceptor {
 };
 
 static int compare(const void *one, const void *other) {
-    return memcmp(one, other, sizeof(struct in6_addr));
-}
-
-static struct in6_addr ip_of(const struct sockaddr_storage *from) {
-    struct in6_addr ip = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
-    if (from->ss_family == AF_INET6)
-        return ((const struct sockaddr_in6 *)from)->sin6_addr;
-    memcpy(&ip.s6_addr[12], &((const struct sockaddr_in *)from)->sin_addr, 4);
-    return ip;
+    return memcmp(one, other, sizeof(struct mm_address));
 }
 
 /* gcc's analyzer reports a leak if only a tree points to memory. */
@@ -80,7 +72,7 @@ static struct address *count_address(struct mm_acceptor *acceptor, const struct 
     struct address *made = malloc(sizeof *made);
     if (made == NULL)
         return NULL;
-    *made = (struct address){.ip = ip_of(from)};
+    *made = (struct address){.ip = mm_address_of_socket((const struct sockaddr *)from)};
     struct address **found = tsearch(made, &acceptor->addresses, compare);
     struct address *address = found == NULL ? NULL : *found;
     if (address != made)

@@ -212,6 +212,9 @@ static void opened(struct mm_server *server, struct MHD_Connection *mhd, void **
         return;
     }
     connection->fd = info == NULL ? -1 : info->connect_fd;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info != NULL)
+        connection->address = mm_address_of_socket(info->client_addr);
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     connection->tls = info == NULL ? NULL : info->tls_session;
     connection->stream = (struct mm_tls_stream){.fd = connection->fd, .ended = say_late};

@@ -24,6 +24,7 @@ struct mm_connection {
     int fd;    /* owned by MHD; open while the connection is in server->connections */
     int phase; /* enum mm_phase; __atomic access only */
     void *tls; /* TLS session of MHD, for the connection's thread only; NULL without TLS */
+    struct mm_address address;
 
     /* The current request, or NULL. Only the connection's thread writes it, and clears it with server->mutex
      * held. So a thread that holds the mutex may use the request. __atomic access only. */

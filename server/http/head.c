@@ -112,6 +112,16 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
+/* A header that is too long counts as malformed. */
+void mm_head_find_client(struct mm_request *request) {
+    const struct mm_networks *trusted = &request->server->trusted_proxies;
+    char text[MM_ACCEPT_BYTES];
+    bool is_cut = false;
+    const char *forwarded =
+        trusted->count == 0 ? NULL : mm_request_list(request, MM_HEADER_FORWARDED_FOR, text, &is_cut);
+    request->client = mm_address_of_client(trusted, request->peer->address, is_cut ? NULL : forwarded);
+}
+
 /* Sets *coding to the coding of the list, or to 0 if there is only identity. Returns false if the server does
  * not know a coding, or if there are several. */
 static bool read_codings(const char *list, int *coding) {

@@ -17,6 +17,7 @@
     X(MM_HEADER_IF_NONE_MATCH, MHD_HTTP_HEADER_IF_NONE_MATCH)                                                \
     X(MM_HEADER_INFERENCE_LENGTH, "Inference-Header-Content-Length")                                         \
     X(MM_HEADER_ORIGIN, MHD_HTTP_HEADER_ORIGIN)                                                              \
+    X(MM_HEADER_FORWARDED_FOR, "X-Forwarded-For")                                                            \
     X(MM_HEADER_REQUEST_ID, "X-Request-Id")
 
 enum mm_header { MM_HEADER_TABLE(MM_CONSTANT) MM_HEADER_COUNT };
@@ -35,6 +36,10 @@ void *mm_head_note_target(void *server, const char *target, struct MHD_Connectio
  * call of the handler; `url` is decoded. Call it on the connection's thread during that call. */
 enum mm_status mm_head_check(struct mm_request *request, const char *method, const char *url,
                              const char *version);
+
+/* Sets request->client, by the connection's address or what a trusted proxy says. Call it on the connection's
+ * thread. */
+void mm_head_find_client(struct mm_request *request);
 
 /* Sets request->upload.inflation.coding. Fails with MM_UNSUPPORTED_MEDIA_TYPE if the route does not take this
  * coding. Call it on the connection's thread. */

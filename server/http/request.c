@@ -300,6 +300,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
         return MHD_NO;
     *slot = request;
     const bool well_formed = mm_head_check(request, method, target, version) == MM_OK;
+    mm_head_find_client(request);
     set_request_id(request);
     request->cors = mm_cors_decide(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);

@@ -41,6 +41,7 @@ struct mm_request {
     bool closes;                          /* the connection closes after the reply */
     bool accepted;                        /* the request counts in server->accepted */
     uint64_t space;                       /* namespace of the client's matrices; 0 without API keys */
+    struct mm_address client;             /* address of the client, which may be behind a trusted proxy */
     char request_id[MM_REQUEST_ID_MAX + 1];
     struct mm_record record;
     uint64_t started_ns; /* time of MHD's first callback */

@@ -45,7 +45,8 @@ static void values_are_checked(void **state) {
         "--cors-origin=https://example.org|--cors-origin=http://127.0.0.1:3000|"
         "--cors-origin=http://[::1]:3000|--cors-origin=chrome-extension://abcdef|"
         "--cors-origin=http://example.org:443|--allowed-hosts=localhost|"
-        "--allowed-hosts=a.example.,B_1:8080,10.0.0.1,[::1]:65535,[fe80::1]|--log-format=json|--help|"
+        "--allowed-hosts=a.example.,B_1:8080,10.0.0.1,[::1]:65535,[fe80::1]|"
+        "--trusted-proxies=10.0.0.0/8,::1|--log-format=json|--help|"
         "--version|--print-config|--healthcheck";
     static const struct {
         const char *flag, *words;
@@ -91,6 +92,7 @@ static void values_are_checked(void **state) {
         {"--cors-origin=", "--cors-origin is ''"},
         {"--cors-origin=https://Example.org", "lower case"},
         {"--allowed-hosts=", "--allowed-hosts is ''"},
+        {"--trusted-proxies=", "at most 64 addresses or networks"},
         {"--log-format=xml", "must be text|json"},
         {"--hosts=x", "there is no option '--hosts=x'"},
         {"--por=1", "there is no option"},

@@ -1,0 +1,117 @@
+/* Reads and compares addresses as 16 bytes, so IPv4 needs no code of its own after reading. */
+#include "server/http/address.h"
+
+#include "api/number/digits.h"
+
+#include <arpa/inet.h>
+
+static const struct mm_address mapped = {.bytes = {[10] = 0xff, [11] = 0xff}};
+
+enum { MAPPED_BYTES = 12 };
+
+static bool is_mapped(const struct mm_address *address) {
+    return memcmp(address->bytes, mapped.bytes, MAPPED_BYTES) == 0;
+}
+
+struct mm_address mm_address_of_socket(const struct sockaddr *socket) {
+    struct mm_address address = {{0}};
+    if (socket->sa_family == AF_INET6) {
+        memcpy(address.bytes, &((const struct sockaddr_in6 *)socket)->sin6_addr, sizeof address.bytes);
+    } else if (socket->sa_family == AF_INET) {
+        address = mapped;
+        memcpy(address.bytes + MAPPED_BYTES, &((const struct sockaddr_in *)socket)->sin_addr, 4);
+    }
+    return address;
+}
+
+bool mm_address_read(struct mm_slice text, struct mm_address *address) {
+    char copy[MM_ADDRESS_TEXT_MAX];
+    struct mm_address read = mapped;
+    if (text.length >= sizeof copy)
+        return false;
+    memcpy(copy, text.start, text.length);
+    copy[text.length] = '\0';
+    const bool is_read = inet_pton(AF_INET, copy, read.bytes + MAPPED_BYTES) == 1 ||
+                         inet_pton(AF_INET6, copy, read.bytes) == 1;
+    if (is_read)
+        *address = read;
+    return is_read;
+}
+
+/* Writes IPv4 without inet_ntop, which takes ten times as long, because most log lines have such an address.
+ */
+char *mm_address_put(char *end, const struct mm_address *address) {
+    if (!is_mapped(address)) {
+        (void)inet_ntop(AF_INET6, address->bytes, end, MM_ADDRESS_TEXT_MAX);
+        return end + strlen(end);
+    }
+    for (size_t index = MAPPED_BYTES; index < sizeof address->bytes; index++)
+        end = mm_put_digits(index > MAPPED_BYTES ? mm_put_text(end, ".") : end, address->bytes[index]);
+    return end;
+}
+
+/* Reads the bits of a network, at most `most`. */
+static bool read_bits(struct mm_slice text, unsigned most, unsigned *bits) {
+    *bits = 0;
+    for (size_t index = 0; index < text.length; index++) {
+        *bits = *bits * 10 + (unsigned)(text.start[index] - '0');
+        if (!mm_is_digit(text.start[index]) || *bits > most)
+            return false;
+    }
+    return text.length > 0;
+}
+
+static bool read_network(struct mm_slice text, struct mm_networks *networks) {
+    struct mm_address address;
+    unsigned bits = 128;
+    const char *end = text.start + text.length, *slash = memchr(text.start, '/', text.length);
+    const struct mm_slice first = {text.start, slash == NULL ? text.length : (size_t)(slash - text.start)};
+    if (networks->count == MM_NETWORKS_MAX || !mm_address_read(first, &address))
+        return false;
+    if (slash != NULL) {
+        const bool is_ipv4 = memchr(first.start, ':', first.length) == NULL;
+        const unsigned before = is_ipv4 ? 8 * MAPPED_BYTES : 0;
+        if (!read_bits((struct mm_slice){slash + 1, (size_t)(end - slash - 1)}, 128 - before, &bits))
+            return false;
+        bits += before;
+    }
+    networks->list[networks->count].address = address;
+    networks->list[networks->count++].bits = bits;
+    return true;
+}
+
+bool mm_networks_read(const char *text, struct mm_networks *networks) {
+    networks->count = 0;
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        if (!read_network((struct mm_slice){text, length}, networks))
+            return false;
+        if (text[length] == '\0')
+            return true;
+        text += length + 1;
+    }
+}
+
+static bool is_trusted(const struct mm_networks *trusted, const struct mm_address *address) {
+    for (size_t index = 0; index < trusted->count; index++) {
+        const uint8_t *network = trusted->list[index].address.bytes;
+        const unsigned bits = trusted->list[index].bits, bytes = bits / 8, rest = bits % 8;
+        if (memcmp(network, address->bytes, bytes) == 0 &&
+            (rest == 0 || (network[bytes] ^ address->bytes[bytes]) >> (8 - rest) == 0))
+            return true;
+    }
+    return false;
+}
+
+struct mm_address mm_address_of_client(const struct mm_networks *trusted, struct mm_address peer,
+                                       const char *forwarded) {
+    struct mm_address client = peer;
+    const char *end = forwarded == NULL ? NULL : forwarded + strlen(forwarded);
+    while (end != NULL && is_trusted(trusted, &client)) {
+        const char *comma = memrchr(forwarded, ',', (size_t)(end - forwarded));
+        if (!mm_address_read(mm_slice_trim(comma == NULL ? forwarded : comma + 1, end), &client))
+            return peer;
+        end = comma;
+    }
+    return client;
+}
