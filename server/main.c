@@ -92,6 +92,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     mm_mutex_init(&server->mutex);
     TAILQ_INIT(&server->connections);
     mm_line_open(&server->line);
+    mm_clients_open(&server->clients);
     if (getrandom(&server->id_seed, sizeof server->id_seed, 0) != (ssize_t)sizeof server->id_seed)
         server->id_seed = mm_clock_ns() ^ (uint64_t)getpid() << 48;
     struct timespec now;
@@ -113,6 +114,7 @@ static bool open_engine(struct mm_server *server) {
         .device_count = options->devices.count,
         .host_jobs = (unsigned)options->cpu_jobs,
         .queue = {.jobs_max = options->queue_depth,
+                  .client_jobs_max = options->jobs_per_key,
                   .wait_ns_max = options->queue_wait_ms * UINT64_C(1000000)},
         .watch = {.hang_ns = options->watchdog_ms * UINT64_C(1000000),
                   .rest_ns = options->self_test_ms * UINT64_C(1000000)},
@@ -322,6 +324,7 @@ close_server:
     free(server.openapi);
     mm_store_close(server.store);
     mm_budget_close(&server.budget);
+    mm_clients_close(&server.clients);
     pthread_mutex_destroy(&server.mutex);
     return result;
 }

@@ -57,6 +57,8 @@ static const struct option table[] = {
      "products that the CPU computes at a time, at most 16 and one a core (default: from the cores)"},
     {"queue-depth", "N", NUMBER, AT(queue_depth), 1, 1000000, "1024",
      "most jobs that may wait; further ones are answered with 429"},
+    {"jobs-per-key", "N", NUMBER, AT(jobs_per_key), 1, 1000000, NULL,
+     "most jobs of one API key, or without keys of one address, that may wait (default: --queue-depth)"},
     {"queue-wait-ms", "MS", NUMBER, AT(queue_wait_ms), 1, UINT32_MAX, "60000",
      "longest wait for the jobs ahead, by measured rates; a job that would wait longer is answered with 429"},
     {"memory-budget", "SIZE", SIZE, AT(memory_budget_bytes), 1 << 20, UINT64_C(1) << 60, NULL,

@@ -38,6 +38,7 @@ struct mm_options {
     uint64_t threads;
     uint64_t cpu_jobs;
     uint64_t queue_depth;
+    uint64_t jobs_per_key; /* 0: only queue_depth limits the jobs of a key */
     uint64_t queue_wait_ms;
     uint64_t memory_budget_bytes;
     uint64_t memory_wait_ms;

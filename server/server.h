@@ -4,6 +4,7 @@
 #include "gpu/device/engine.h"
 #include "gpu/memory/budget.h"
 #include "server/http/address.h"
+#include "server/http/client.h"
 #include "server/http/line.h"
 #include "server/options.h"
 
@@ -22,6 +23,7 @@ struct mm_server {
     struct mm_limits limits;
     struct mm_networks trusted_proxies;
     struct mm_budget budget;
+    struct mm_clients clients;
     struct mm_pool *pool;
     struct mm_acceptor *acceptor; /* NULL before the HTTP server starts and after it stops */
     struct mm_store *store;       /* NULL: matrices cannot be stored */

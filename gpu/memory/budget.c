@@ -70,6 +70,8 @@ void mm_budget_free(struct mm_budget *budget, struct mm_buffer *buffer) {
 }
 
 static void set_bytes(struct mm_reservation *reservation, size_t bytes) {
+    size_t *of_client = &reservation->budget->client_bytes[reservation->client];
+    __atomic_add_fetch(of_client, bytes - reservation->bytes, __ATOMIC_RELAXED); /* may wrap around */
     __atomic_store_n(&reservation->bytes, bytes, __ATOMIC_RELAXED);
 }
 
@@ -105,11 +107,20 @@ bool mm_reservation_extend(struct mm_reservation *reservation, size_t more) {
            extend_in(reservation, MM_BUDGET_SMALL, more);
 }
 
+bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more) {
+    const struct mm_budget *budget = reservation->budget;
+    const size_t held = __atomic_load_n(&budget->client_bytes[reservation->client], __ATOMIC_RELAXED);
+    return held > reservation->bytes && held + more > budget->bytes / 2;
+}
+
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more) {
-    const struct mm_budget_waiting *line =
-        &reservation->budget->waiting[mm_reservation_line(reservation, more)];
-    const size_t *before = reservation->bytes > 0 ? &line->holders : &line->all;
-    return __atomic_load_n(before, __ATOMIC_RELAXED) == 0 && mm_reservation_extend(reservation, more);
+    const struct mm_budget *budget = reservation->budget;
+    const int line = mm_reservation_line(reservation, more);
+    const size_t holders = __atomic_load_n(&budget->waiting[line].holders, __ATOMIC_RELAXED);
+    const bool is_first = reservation->bytes > 0 && !mm_reservation_is_unfair(reservation, more)
+                              ? holders == 0
+                              : waiting(budget, line) == 0;
+    return is_first && mm_reservation_extend(reservation, more);
 }
 
 size_t mm_reservation_step(size_t bytes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/memory/buffer.h"
+#include "gpu/queue/work.h"
 
 /* The parts of the budget. MM_BUDGET_SMALL is a sixteenth of the budget, for small requests only. */
 enum { MM_BUDGET_MAIN, MM_BUDGET_SMALL, MM_BUDGET_PARTS };
@@ -20,12 +21,15 @@ struct mm_budget {
     size_t small_bytes_max;                 /* the most bytes that a small request needs */
     size_t reserved_bytes[MM_BUDGET_PARTS]; /* __atomic access only */
     struct mm_budget_waiting waiting[MM_BUDGET_PARTS];
+    size_t client_bytes[MM_CLIENTS_MAX]; /* reserved bytes of each client; __atomic access only */
 };
 
-/* The memory that one request has reserved. The caller sets `budget`, and all other members to 0. One thread
- * at a time changes the members. Other threads may read `part` and `bytes` by __atomic access. */
+/* The memory that one request has reserved. The caller sets `budget` and `client`, and all other members to
+ * 0. One thread at a time changes the members. Other threads may read `part` and `bytes` by __atomic access.
+ */
 struct mm_reservation {
     struct mm_budget *budget;
+    unsigned client;       /* below MM_CLIENTS_MAX; does not change while `bytes` is above 0 */
     size_t expected_bytes; /* all bytes that the request needs, including `bytes`; 0 if not known */
     bool is_for_store;     /* the memory is for a stored matrix, so the request is not small */
     int part;
@@ -61,6 +65,10 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
  * the budget, a small request first tries the main part. Otherwise, or if this fails, the request tries the
  * small part. If the part changes, the whole reservation moves to the new part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
+
+/* Whether `more` bytes would give the client more than half of the budget in several requests. The client
+ * gets no such memory while other clients wait. Any thread. */
+bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more);
 
 /* If waiting requests must get memory first, returns false. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);

@@ -82,23 +82,32 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
 }
 
 /* Rejects work if too many jobs wait. The memory budget limits the bytes of waiting jobs. */
-static enum mm_status check_depth(const struct mm_queue *queue, struct mm_error *error) {
-    if (queue->jobs_waiting < queue->limits.jobs_max)
-        return MM_OK;
-    return mm_fail(error, MM_BUSY,
-                   "%zu jobs wait already, and the limit is %zu (--queue-depth); try again later",
-                   queue->jobs_waiting, queue->limits.jobs_max);
+static enum mm_status check_depth(const struct mm_queue *queue, unsigned client, struct mm_error *error) {
+    const size_t own = queue->jobs_waiting_of[client];
+    if (queue->jobs_waiting >= queue->limits.jobs_max)
+        return mm_fail(error, MM_BUSY,
+                       "%zu jobs wait already, and the limit is %zu (--queue-depth); try again later",
+                       queue->jobs_waiting, queue->limits.jobs_max);
+    if (queue->limits.client_jobs_max != 0 && own >= queue->limits.client_jobs_max)
+        return mm_fail(error, MM_BUSY,
+                       "%zu jobs of this key or address wait already, and its limit is %zu (--jobs-per-key); "
+                       "try again later",
+                       own, queue->limits.client_jobs_max);
+    return MM_OK;
 }
 
-/* Rejects work that would wait too long at this worker. The time of jobs without a rate counts as 0. */
-static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_worker *worker,
+/* Rejects work that would wait too long at its worker. The time of jobs without a rate counts as 0. */
+static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_work *work,
                                  struct mm_error *error) {
     const double limit_ns = (double)queue->limits.wait_ns_max;
-    if (queue->limits.wait_ns_max == 0 || worker->expected_ns <= limit_ns)
+    if (queue->limits.wait_ns_max == 0 || work->worker->expected_ns <= limit_ns)
         return MM_OK;
-    return mm_fail(error, MM_BUSY,
-                   "the jobs before it will take %.3g s, but the limit is %.3g s (--queue-wait-ms)",
-                   worker->expected_ns / 1e9, limit_ns / 1e9);
+    const double wait_ns = mm_worker_wait_ns(work->worker, work);
+    return wait_ns <= limit_ns
+               ? MM_OK
+               : mm_fail(error, MM_BUSY,
+                         "the jobs before it will take %.3g s, but the limit is %.3g s (--queue-wait-ms)",
+                         wait_ns / 1e9, limit_ns / 1e9);
 }
 
 static enum mm_status fail_stopping(struct mm_error *error) {
@@ -157,9 +166,9 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
     if (status != MM_OK)
         return status;
     pthread_mutex_lock(&queue->mutex);
-    status = queue->stopping ? fail_stopping(error) : check_depth(queue, error);
+    status = queue->stopping ? fail_stopping(error) : check_depth(queue, work->client, error);
     if (status == MM_OK)
-        status = check_wait(queue, work->worker, error);
+        status = check_wait(queue, work, error);
     if (status == MM_OK)
         hand_over(work->worker, work);
     pthread_mutex_unlock(&queue->mutex);
@@ -201,6 +210,13 @@ uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work) 
     return waited_ns;
 }
 
+enum mm_status mm_queue_check_depth(struct mm_queue *queue, unsigned client, struct mm_error *error) {
+    pthread_mutex_lock(&queue->mutex);
+    const enum mm_status status = check_depth(queue, client, error);
+    pthread_mutex_unlock(&queue->mutex);
+    return status;
+}
+
 struct mm_queue_state mm_queue_look(struct mm_queue *queue) {
     double longest_ns = 0.0;
     pthread_mutex_lock(&queue->mutex);
@@ -208,7 +224,6 @@ struct mm_queue_state mm_queue_look(struct mm_queue *queue) {
         .jobs = queue->jobs_waiting + queue->jobs_running,
         .jobs_waiting = queue->jobs_waiting,
         .bytes_waiting = queue->bytes_waiting,
-        .is_full = queue->jobs_waiting >= queue->limits.jobs_max,
     };
     for (size_t index = 0; index < queue->worker_count; index++)
         longest_ns = fmax(longest_ns, queue->workers[index].expected_ns);

@@ -4,8 +4,9 @@
  * calls `done`, or when mm_queue_cancel returns true. A full queue rejects work with MM_BUSY, a stopping
  * queue with MM_STOPPING.
  *
- * A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. Between two
- * steps, work goes to the end of the waiting list. Accepted work ends in one of these ways. The queue sets
+ * A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. Clients get
+ * turns: while several clients have waiting work, each gets an equal share of the device's time, whatever
+ * they submit. Between two steps, work goes behind its client's other work. Accepted work ends in one of these ways. The queue sets
  * work->error to the status that is named here, and then calls `done`:
  *
  * - All steps have run, or a step has failed: MM_OK, or the error of the step.
@@ -36,6 +37,8 @@ struct mm_task;
 struct mm_queue_limits {
     /* The most jobs that wait. Products between two parts count, but tasks that have begun do not. */
     size_t jobs_max;
+
+    size_t client_jobs_max; /* the most jobs of one client that wait; 0: no limit */
 
     /* A job is rejected if it would wait longer than this, by measured rates. 0 for no limit. */
     uint64_t wait_ns_max;
@@ -80,6 +83,9 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 /* Returns how long the work waited in the queue. The work has left the waiting list. Any thread. */
 uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
 
+/* Returns MM_BUSY if so many jobs wait that the queue would reject a job of this client now. Any thread. */
+enum mm_status mm_queue_check_depth(struct mm_queue *queue, unsigned client, struct mm_error *error);
+
 struct mm_queue_state {
     size_t jobs;
     size_t jobs_waiting;
@@ -87,8 +93,6 @@ struct mm_queue_state {
 
     /* How long the busiest device will need for its jobs, by measured rates. Unknown times count as 0. */
     uint64_t wait_ns;
-
-    bool is_full;
 };
 
 /* Returns the state of the queue at this moment. Any thread. */

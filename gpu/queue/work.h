@@ -15,6 +15,9 @@ struct mm_backend;
 struct mm_device;
 struct mm_worker;
 
+/* Clients have numbers from 1 on, so tables by client need no search. */
+enum { MM_CLIENTS_MAX = 1025 };
+
 enum mm_work_kind { MM_WORK_PRODUCT, MM_WORK_TASK };
 
 /* A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. */
@@ -30,6 +33,7 @@ struct mm_work {
     enum mm_work_kind kind;
     const struct mm_backend *backend; /* the work must be done on a device of this backend */
     uint64_t deadline_ns;             /* no step begins after this time (mm_clock_ns); 0 for no deadline */
+    unsigned client;                  /* whose work this is, below MM_CLIENTS_MAX; 0 for the service's own */
 
     /* The queue calls this with a list of work that is over, linked by `next`. All work in the list has this
      * `done`. Afterwards the queue does not use the work. The caller is a worker's thread, mm_queue_abort or
@@ -53,6 +57,7 @@ struct mm_work {
     bool is_exclusive;           /* nothing else may run on the device at the same time */
     uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for all other work */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */
+    double turn_ns;              /* place in the waiting list (worker.c) */
 
     /* When the watch first saw the current step. mm_work_show_progress sets this to 0, so the time starts
      * again. __atomic access only. */

@@ -1,6 +1,12 @@
-/* The waiting list and the running list of one device's work, and the choice of the work that starts next. */
+/* The waiting list and the running list of one device's work, and the choice of the work that starts next.
+ *
+ * Clients get turns by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). A worker has a virtual
+ * time: the turn of the work that started last. New work gets the first turn that its client has not used,
+ * but none in the past. Each turn uses the client's time for as long as the step is expected to take. So a
+ * client with much work waits for its own work, and other clients come between. */
 #include "gpu/queue/worker.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* Returns the queue's counter of work in this state: jobs_waiting, jobs_running, or NULL for idle work.
@@ -25,10 +31,12 @@ static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_stat
     if (after != NULL)
         ++*after;
     if (before == &queue->jobs_waiting) {
+        queue->jobs_waiting_of[work->client]--;
         work->waited_ns = mm_clock_ns() - work->queued_ns;
         queue->bytes_waiting -= work->bytes;
     }
     if (after == &queue->jobs_waiting) {
+        queue->jobs_waiting_of[work->client]++;
         work->queued_ns = mm_clock_ns() - work->waited_ns;
         queue->bytes_waiting += work->bytes;
     }
@@ -51,8 +59,57 @@ static void wake_others(struct mm_worker *worker) {
         pthread_cond_broadcast(&worker->changed);
 }
 
+/* Returns how much of the client's time a step uses. Work on a host device, and tasks, have steps of at most
+ * MM_TASK_SLICE_NS. Without a minimum, steps with unknown times would use no time, and delay other clients
+ * for ever. */
+static double step_ns(const struct mm_worker *worker, const struct mm_work *work) {
+    const double least_ns = 1000.0, slice_ns = (double)MM_TASK_SLICE_NS;
+    if (work->kind == MM_WORK_TASK)
+        return slice_ns;
+    const double most_ns = worker->device->backend->is_host ? slice_ns : INFINITY;
+    return fmin(fmax(work->expected_ns, least_ns), most_ns);
+}
+
+static double turn_ns(const struct mm_worker *worker, const struct mm_work *work) {
+    return fmax(worker->now_ns, worker->next_ns[work->client]);
+}
+
+double mm_worker_wait_ns(const struct mm_worker *worker, const struct mm_work *work) {
+    const double own_ns = turn_ns(worker, work);
+    double wait_ns = worker->expected_ns;
+    const struct mm_work *last;
+    TAILQ_FOREACH_REVERSE(last, &worker->waiting, mm_work_list, listed) {
+        if (last->turn_ns <= own_ns)
+            break;
+        wait_ns -= last->expected_ns;
+    }
+    return wait_ns;
+}
+
+/* Inserts work into the waiting list at its client's next turn. The caller holds the mutex. */
+static void take_turn(struct mm_worker *worker, struct mm_work *work) {
+    if (worker->jobs == 0)
+        worker->now_ns = worker->last_ns; /* earlier use of an idle device does not count */
+    work->turn_ns = turn_ns(worker, work);
+    worker->next_ns[work->client] = work->turn_ns + step_ns(worker, work);
+    worker->last_ns = fmax(worker->last_ns, worker->next_ns[work->client]);
+    struct mm_work *before = TAILQ_LAST(&worker->waiting, mm_work_list);
+    while (before != NULL && before->turn_ns > work->turn_ns)
+        before = TAILQ_PREV(before, mm_work_list, listed);
+    if (before == NULL)
+        TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
+    else
+        TAILQ_INSERT_AFTER(&worker->waiting, before, work, listed);
+}
+
+/* Inserts work at the front of the waiting list. The caller holds the mutex. */
+static void go_first(struct mm_worker *worker, struct mm_work *work) {
+    work->turn_ns = 0.0;
+    TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
+}
+
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work) {
-    TAILQ_INSERT_TAIL(&worker->waiting, work, listed);
+    take_turn(worker, work);
     move(worker->queue, work, MM_WORK_WAITING);
     work->worker = worker;
     note_change(worker);
@@ -71,6 +128,7 @@ static void leave(struct mm_worker *worker, struct mm_work *work) {
 void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
     const bool was_first = TAILQ_FIRST(&worker->waiting) == work;
     TAILQ_REMOVE(&worker->waiting, work, listed);
+    worker->next_ns[work->client] -= step_ns(worker, work);
     leave(worker, work);
     if (was_first) {
         note_change(worker);
@@ -80,7 +138,7 @@ void mm_worker_remove(struct mm_worker *worker, struct mm_work *work) {
 
 void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work) {
     TAILQ_REMOVE(&worker->waiting, work, listed);
-    TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
+    go_first(worker, work);
 }
 
 /* Whether the first waiting work can begin beside the running work. If not, no other work can begin
@@ -127,6 +185,7 @@ static void add_companions(struct mm_worker *worker, struct mm_batch *batch) {
  * the waiting jobs that can share its launch. */
 static struct mm_task *start_first(struct mm_worker *worker, struct mm_batch *batch) {
     struct mm_work *first = TAILQ_FIRST(&worker->waiting);
+    worker->now_ns = fmax(worker->now_ns, first->turn_ns);
     start(worker, first);
     if (first->kind == MM_WORK_TASK)
         return mm_work_task(first);
@@ -167,9 +226,9 @@ void mm_worker_finish(struct mm_worker *worker, struct mm_work *work) {
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work) {
     end_running(worker, work);
     if (mm_work_is_cancelled(work))
-        TAILQ_INSERT_HEAD(&worker->waiting, work, listed);
+        go_first(worker, work);
     else
-        TAILQ_INSERT_TAIL(&worker->waiting, work, listed);
+        take_turn(worker, work);
     move(worker->queue, work, MM_WORK_PAUSED);
     wake_others(worker);
 }

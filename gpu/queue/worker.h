@@ -31,12 +31,17 @@ struct mm_worker {
     /* Incremented when waiting work can perhaps begin. __atomic access; written with the mutex held. */
     unsigned changes;
 
-    struct mm_work_list waiting; /* oldest first, including paused work */
+    struct mm_work_list waiting; /* in order of turn_ns, including paused work */
     struct mm_work_list running; /* in order of start */
     size_t jobs;                 /* length of both lists together */
     double load;        /* sum of the work's loads (work.h); __atomic access, written with the mutex held */
     double expected_ns; /* time for all work in both lists; unknown times count as 0 */
     bool runs_exclusive;
+
+    /* For the turns of clients (worker.c). All times are in the worker's virtual time. */
+    double now_ns;                  /* the turn of the work that started last */
+    double last_ns;                 /* the latest time in next_ns so far */
+    double next_ns[MM_CLIENTS_MAX]; /* when each client has used its earlier turns */
 };
 
 /* The queue. No thread may hold the mutex while it calls a backend, a task's `run` or a `done`. */
@@ -44,6 +49,7 @@ struct mm_queue {
     pthread_mutex_t mutex; /* guards the members below, and the workers' lists and loads */
     struct mm_queue_limits limits;
     size_t jobs_waiting;
+    size_t jobs_waiting_of[MM_CLIENTS_MAX]; /* those of each client */
     size_t bytes_waiting;
     size_t jobs_running; /* including paused tasks */
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */
@@ -60,6 +66,10 @@ struct mm_queue {
 
 /* --- worker.c: the lists ------------------------------------------------------------------------- */
 
+/* Forecasts how long the work would wait for its first step, in nanoseconds. Unknown times count as 0. The
+ * caller holds the mutex. */
+double mm_worker_wait_ns(const struct mm_worker *worker, const struct mm_work *work);
+
 /* Adds idle work to the waiting list. The caller holds the mutex. */
 void mm_worker_add(struct mm_worker *worker, struct mm_work *work);
 
@@ -72,8 +82,8 @@ void mm_worker_prefer(struct mm_worker *worker, struct mm_work *work);
 /* Removes running work, and makes it idle. The caller holds the mutex. */
 void mm_worker_finish(struct mm_worker *worker, struct mm_work *work);
 
-/* Moves running work to the end of the waiting list, or to the front if cancelled. The caller holds the
- * mutex. */
+/* Moves running work to its client's next turn in the waiting list, or to the front if cancelled. The caller
+ * holds the mutex. */
 void mm_worker_pause(struct mm_worker *worker, struct mm_work *work);
 
 /* Starts the next work: returns a task, or fills *batch with products that share a launch and returns NULL.

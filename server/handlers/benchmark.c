@@ -59,9 +59,9 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     status = mm_server_takes_jobs(server, &request->error);
     if (status == MM_OK && __atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
         status = fail_busy(request);
-    if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(server))).is_full)
-        status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
-    return status;
+    return status != MM_OK ? status
+                           : mm_queue_check_depth(mm_engine_queue(mm_server_engine(server)),
+                                                  request->memory.client, &request->error);
 }
 
 static enum mm_status decode(struct mm_request *request, struct mm_benchmark_call *call) {

@@ -81,8 +81,9 @@ enum mm_status mm_operation_admit(struct mm_request *request) {
     enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
     if (status == MM_OK)
         status = check_head(request);
-    if (status == MM_OK && mm_queue_look(mm_engine_queue(mm_server_engine(request->server))).is_full)
-        status = mm_fail(&request->error, MM_BUSY, "the queue is full (--queue-depth); try again later");
+    if (status == MM_OK)
+        status = mm_queue_check_depth(mm_engine_queue(mm_server_engine(request->server)),
+                                      request->memory.client, &request->error);
     if (status == MM_OK)
         mm_input_begin_reading(request, &operation->input);
     return status;

@@ -53,10 +53,19 @@ void mm_line_leave(struct mm_request *request) {
     place->waited_ns += mm_clock_ns() - place->since_ns;
 }
 
-/* Serves the first requests of a line while the budget has enough memory. Needs server->mutex. */
+/* Returns the request of a line that gets memory next, or NULL. This is the first request whose client may
+ * get more memory. If no other client waits, it is the first request. Needs server->mutex. */
+static struct mm_request *find_next(const struct mm_server *server, int part) {
+    struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]), *request = first;
+    while (request != NULL && mm_reservation_is_unfair(&request->memory, request->place.lacked_bytes))
+        request = TAILQ_NEXT(request, place.next);
+    return request != NULL ? request : first;
+}
+
+/* Serves the requests of a line while the budget has enough memory. Needs server->mutex. */
 static void serve(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
-    while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL &&
+    while ((first = find_next(server, part)) != NULL &&
            mm_reservation_extend(&first->memory, first->place.lacked_bytes)) {
         mm_request_end_wait(first, NULL);
         SLIST_INSERT_HEAD(resumed, first, resumed);
@@ -192,7 +201,7 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
         "again later");
     find_slow(server, part, &slow);
     for (unsigned index = 0; index < slow.count; index++) {
-        const struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]);
+        const struct mm_request *first = find_next(server, part);
         if (first == NULL ||
             mm_budget_free_bytes(&server->budget, part) + coming_bytes >= lacked_bytes(first, part))
             return;
@@ -239,7 +248,7 @@ static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *
         &stored, MM_BUSY,
         "memory is full (--memory-budget), and stored matrices use what this request needs; delete some, or "
         "try again later");
-    while ((first = TAILQ_FIRST(&server->line.requests[part])) != NULL) {
+    while ((first = find_next(server, part)) != NULL) {
         const size_t stored_bytes = part == MM_BUDGET_MAIN ? mm_request_stored_bytes(first) : 0;
         const size_t own_bytes = first->memory.part == part ? first->memory.bytes : 0;
         const size_t needed_bytes = own_bytes + lacked_bytes(first, part) + stored_bytes;

@@ -155,6 +155,8 @@ static enum mm_status check_head(struct mm_request *request, const char *method)
     if (status == MM_OK)
         status = mm_bearer_check(request);
     if (status == MM_OK)
+        mm_client_acquire(request);
+    if (status == MM_OK)
         status = check_site(request);
     if (status == MM_OK)
         status = mm_upload_check(request);
@@ -192,6 +194,7 @@ static void release(struct mm_request *request) {
         request->route->state->release(request);
     mm_request_release_value(request);
     mm_reservation_close(&request->memory);
+    mm_client_release(request);
     mm_line_serve(server);
 }
 

@@ -102,6 +102,7 @@ static bool submit(struct mm_request *request, struct mm_error *error) {
     mm_request_move(request, MM_QUEUED);
     request->work->done = work_done;
     request->work->owner = request;
+    request->work->client = request->memory.client;
     return mm_queue_submit(mm_engine_queue(mm_server_engine(request->server)), request->work, error) == MM_OK;
 }
 

@@ -30,10 +30,10 @@ static void a_full_queue_refuses(void **state) {
     submit_product(&jobs[0], 2);
     wait_begun(fake, 1); /* a job that runs does not count as waiting */
     for (int index = 1; index <= MOST; index++) {
-        assert_false(mm_queue_look(queue).is_full);
+        assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_OK);
         submit_product(&jobs[index], 2);
     }
-    assert_true(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_BUSY);
     assert_int_equal(mm_queue_look(queue).jobs, MOST + 1);
     expect_waiting(MOST, MOST * 3 * 2 * 2 * sizeof(float));
     job_init(&jobs[MOST + 1], "naive", 2);
@@ -286,11 +286,11 @@ static void waiting_job_is_cancelled(void **state) {
     wait_begun(fake, 1);
     for (int index = 1; index < 4; index++)
         submit_product(&jobs[index], 2);
-    assert_true(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_BUSY);
     assert_false(mm_queue_cancel(queue, jobs[0].work)); /* this job runs */
     assert_true(mm_queue_cancel(queue, jobs[2].work));
     assert_false(mm_queue_cancel(queue, jobs[2].work));
-    assert_false(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_OK);
     assert_true(mm_queue_cancel(queue, jobs[3].work)); /* last in the list */
     assert_true(mm_queue_cancel(queue, jobs[1].work)); /* first in the list */
     submit(&jobs[3]);

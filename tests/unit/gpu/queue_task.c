@@ -56,7 +56,7 @@ static void begun_task_does_not_count_as_waiting(void **state) {
     let_slices(task, 1);
     wait_begun(fake, 1); /* the product runs, and the task waits */
     assert_int_equal(mm_queue_look(queue).jobs_waiting, 0);
-    assert_false(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_OK);
     assert_int_equal(mm_queue_look(queue).jobs, 2);
     submit_product(&jobs[1], 2);
     job_init(&jobs[2], "naive", 2);
@@ -98,7 +98,7 @@ static void products_run_between_parts_of_others(void **state) {
     let_pass(fake, 1);
     wait_begun(fake, 2);
     assert_int_equal(mm_queue_look(queue).jobs_waiting, 2);
-    assert_true(mm_queue_look(queue).is_full);
+    assert_int_equal(mm_queue_check_depth(queue, 0, NULL), MM_BUSY);
     assert_int_equal(mm_queue_look(queue).jobs, 3);
     let_pass(fake, 2);
     wait_all(jobs, 2);

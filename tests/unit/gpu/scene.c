@@ -192,6 +192,7 @@ void set_fakes(struct setting setting) {
 void open_scene(struct setting setting) {
     struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device, &fakes[2].device};
     const struct mm_queue_limits limits = {.jobs_max = setting.jobs_max == 0 ? 8 : setting.jobs_max,
+                                           .client_jobs_max = setting.client_jobs_max,
                                            .wait_ns_max = setting.wait_ns_max};
     set_fakes(setting);
     assert_int_equal(

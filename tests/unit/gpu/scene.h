@@ -62,7 +62,7 @@ struct setting {
     unsigned devices, lanes;
     bool closed; /* the gates are closed */
     const struct mm_backend *backend;
-    size_t jobs_max;
+    size_t jobs_max, client_jobs_max;
     uint64_t wait_ns_max;
 };
 extern struct fake_device fakes[FAKES_MAX];
