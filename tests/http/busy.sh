@@ -23,6 +23,21 @@ for _ in 1 2 3; do
 done
 stop
 
+# --jobs-per-key limits each address, because there are no keys. Another address does not wait for these jobs.
+start_held --backend cpu --cpu-jobs 1 --jobs-per-key 1
+prepare_held cpu
+prepare_queued
+hold_job runs
+queue_job waits
+post_slow refused
+finish_slow refused "a second job that would wait" 429 code busy detail '1 jobs of this key or address*--jobs-per-key*'
+ask /v1/matmul --interface 127.0.0.2 --data-binary "@$scratch/queued"
+expect "another address, between two parts of the job that runs" 200
+release
+finish_slow runs "the job that ran" 200
+finish_slow waits "the job that waited" 200
+stop
+
 # A request that would wait too long, by the rate of earlier products, is rejected.
 start_held --backend cpu --cpu-jobs 1 --queue-wait-ms 1
 prepare_held cpu 1000 1000 100

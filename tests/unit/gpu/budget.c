@@ -217,7 +217,27 @@ static void threads_never_exceed_a_part(void **state) {
     expect_reserved(0, 0);
 }
 
-RUN_TESTS_BETWEEN(open_budget, close_budget, limit_for_small_requests,
+/* While others wait, a client gets at most half of the budget in several requests. */
+static void a_client_gets_half_while_others_wait(void **state) {
+    struct mm_reservation other = {.budget = &budget, .client = 2};
+    first.client = second.client = 1;
+    extend(&first, 400 * KIB, true);
+    extend(&second, 112 * KIB, true); /* together exactly half */
+    assert_int_equal(budget.client_bytes[1], 512 * KIB);
+    assert_true(mm_reservation_is_unfair(&second, 1));
+    assert_false(mm_reservation_is_unfair(&other, 960 * KIB)); /* one large request */
+    set_waiting(MM_BUDGET_MAIN, 1, 0);
+    assert_true(mm_reservation_try(&first, 0));
+    assert_false(
+        mm_reservation_try(&second, 128 * KIB)); /* has memory, but the waiting request comes first */
+    mm_reservation_close(&first);
+    assert_int_equal(budget.client_bytes[1], 112 * KIB);
+    assert_true(mm_reservation_try(&second, 600 * KIB)); /* its only request */
+    set_waiting(MM_BUDGET_MAIN, 0, 0);
+    extend(&first, 200 * KIB, true); /* nobody waits */
+}
+
+RUN_TESTS_BETWEEN(open_budget, close_budget, limit_for_small_requests, a_client_gets_half_while_others_wait,
                   small_requests_leave_the_main_part_to_waiting_requests,
                   requests_with_memory_overtake_those_without, reserved_bytes_are_exact,
                   stored_buffer_counts_in_the_main_part, rejection_names_needed_bytes_and_reserves_none,
