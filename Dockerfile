@@ -62,7 +62,8 @@ EXPOSE 8080
 # The service writes no files, so the user needs no home folder, and the root file system can be read-only.
 USER 10001:10001
 
-# On SIGTERM the service finishes its requests within 30 s, so `docker stop --time` must allow 30 s or more.
+# On SIGTERM the service serves for 5 s more and finishes its requests within 30 s, so `docker stop --time` must allow
+# more than 35 s.
 STOPSIGNAL SIGTERM
 
 # Checks that the process responds. GET /readyz tells a readiness probe whether the service can multiply.

@@ -43,7 +43,7 @@ beside() {
 
 start() {
     set -- --detach --publish 127.0.0.1::8080 --read-only --cap-drop ALL --security-opt no-new-privileges \
-        --health-interval 2s "$image"
+        --health-interval 2s "$image" --lame-duck-ms 0
     case $backend-$tool in
     cuda-docker) set -- --gpus all "$@" ;;
     cuda-*) set -- --device nvidia.com/gpu=all "$@" ;;

@@ -183,7 +183,7 @@ health() {
 }
 
 check_run() {
-    eval "start $(confined) $(said '.Entrypoint | @sh')"
+    eval "start $(confined) $(said '.Entrypoint | @sh') --lame-duck-ms 0"
     check "it starts, ready within 30 s" await_ready
     same "user, group" "10001 10001" "$(of_process Uid | cut -f 1) $(of_process Gid | cut -f 1)"
     same "capabilities that are left" 0000000000000000 "$(of_process CapBnd)"

@@ -35,6 +35,7 @@ static void wait_for_refused(struct mm_server *server, uint64_t most_ms) {
 bool mm_drain(struct mm_server *server, uint64_t accepted_ms, uint64_t last_ms, enum mm_status status,
               const char *detail) {
     struct mm_queue *queue = mm_engine_queue(mm_server_engine(server));
+    mm_server_leave(server);
     __atomic_store_n(&server->draining, 1, __ATOMIC_SEQ_CST);
     mm_log_info("draining: %zu requests under way", mm_server_accepted(server));
     const bool drained = wait_for_accepted(server, accepted_ms);

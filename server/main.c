@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -146,23 +147,29 @@ static bool open_engine(struct mm_server *server) {
     return true;
 }
 
-/* The main thread checks for signals every LOOK_MS. A second stop signal ends the process at once. Waiting
- * for blocked signals would not work, because a thread that a library starts before main would not block
- * them. Handlers run on any thread, so access these variables only by __atomic. */
-static int stop_signals;
+/* How far the stop is. SIGTERM takes one step, or two if there is no lame duck, and SIGINT takes two. A stop
+ * signal during the drain ends the process at once. */
+enum { SERVING, LAME_DUCK, DRAINING };
+
+/* The main thread checks for signals every LOOK_MS. Waiting for blocked signals would not work, because a
+ * thread that a library starts before main would not block them. Handlers run on any thread, so access these
+ * variables only by __atomic. */
+static int stop_steps; /* DRAINING or more: the drain */
+static int sigterm_steps;
 static int reload_asked;
 
+static int stop_stage(void) {
+    return __atomic_load_n(&stop_steps, __ATOMIC_RELAXED);
+}
+
 static void on_stop_signal(int number) {
-    if (__atomic_fetch_add(&stop_signals, 1, __ATOMIC_RELAXED) > 0)
+    const int steps = number == SIGINT ? DRAINING : __atomic_load_n(&sigterm_steps, __ATOMIC_RELAXED);
+    if (__atomic_fetch_add(&stop_steps, steps, __ATOMIC_RELAXED) >= DRAINING)
         _exit(128 + number);
 }
 
 static void on_reload_signal(int number) {
     __atomic_store_n(&reload_asked, 1, __ATOMIC_RELAXED);
-}
-
-static bool is_stopped(void) {
-    return __atomic_load_n(&stop_signals, __ATOMIC_RELAXED) > 0;
 }
 
 /* Opens closed standard streams. Otherwise a client's socket could become stderr, and logs would go there. */
@@ -183,7 +190,8 @@ static void set_reload_signal(int how) {
     pthread_sigmask(how, &signals, NULL);
 }
 
-static bool catch_signals(void) {
+static bool catch_signals(const struct mm_options *options) {
+    __atomic_store_n(&sigterm_steps, options->lame_duck_ms > 0 ? LAME_DUCK : DRAINING, __ATOMIC_RELAXED);
     const struct sigaction stop = {.sa_handler = on_stop_signal};
     const struct sigaction reload = {.sa_handler = on_reload_signal};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -220,18 +228,32 @@ static void reload(const struct mm_server *server) {
     }
 }
 
-/* Handles signals until a stop signal arrives (true) or a device is lost (false). */
-static bool serve_signals(const struct mm_server *server) {
+/* Begins the lame duck: load balancers see that the server is not ready, but it still serves requests.
+ * Returns when the drain must begin. */
+static uint64_t begin_lame_duck(struct mm_server *server) {
+    const uint64_t ms = server->options->lame_duck_ms;
+    mm_server_leave(server);
+    mm_log_info("lame duck: /readyz is 503, and requests are served for %" PRIu64 " ms more", ms);
+    return mm_clock_ns() + ms * UINT64_C(1000000);
+}
+
+/* Handles signals until the drain must begin (true) or a device is lost (false). */
+static bool serve_signals(struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    uint64_t until_ns = UINT64_MAX; /* the end of the lame duck, once it has begun */
     set_reload_signal(SIG_UNBLOCK);
-    while (!is_stopped() && !mm_engine_is_lost(server->engine)) {
+    while (stop_stage() < DRAINING && !mm_engine_is_lost(server->engine)) {
+        if (until_ns == UINT64_MAX && stop_stage() == LAME_DUCK)
+            until_ns = begin_lame_duck(server);
+        else if (mm_clock_ns() >= until_ns)
+            __atomic_add_fetch(&stop_steps, 1, __ATOMIC_RELAXED);
         watch_devices(server);
         if (__atomic_exchange_n(&reload_asked, 0, __ATOMIC_RELAXED) != 0)
             reload(server);
         nanosleep(&pause, NULL);
     }
     set_reload_signal(SIG_BLOCK);
-    return is_stopped();
+    return stop_stage() >= DRAINING;
 }
 
 static _Noreturn void end_at_once(int result) {
@@ -289,7 +311,7 @@ static int serve(const struct mm_options *options, struct mm_keys *keys) {
     struct mm_http *http = NULL;
     struct mm_error error;
     unsigned port = 0;
-    if (!catch_signals()) {
+    if (!catch_signals(options)) {
         mm_log_error("signals cannot be caught: %s", strerror(errno));
         return EXIT_FAILURE;
     }

@@ -42,6 +42,22 @@ enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_er
     return error->status;
 }
 
+void mm_server_leave(struct mm_server *server) {
+    __atomic_store_n(&server->leaving, 1, __ATOMIC_RELEASE);
+}
+
+bool mm_server_is_leaving(const struct mm_server *server) {
+    return __atomic_load_n(&server->leaving, __ATOMIC_ACQUIRE) != 0;
+}
+
+enum mm_status mm_server_is_ready(const struct mm_server *server, struct mm_error *error) {
+    const enum mm_status status = mm_server_takes_jobs(server, error);
+    if (status != MM_OK || !mm_server_is_leaving(server))
+        return status;
+    return mm_fail(error, MM_STOPPING,
+                   "the service stops soon; it still serves requests, but send new ones elsewhere");
+}
+
 unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status status) {
     enum { SECONDS_MAX = 3600 };
     struct mm_engine *engine = mm_server_engine(server);

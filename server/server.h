@@ -38,9 +38,11 @@ struct mm_server {
     char *openapi;
     size_t openapi_bytes;
 
+    int leaving; /* 1 from the beginning of the lame duck or, without one, of the drain; __atomic access only */
+
     /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
      * no accepted request, every later request sees that `draining` is 1. */
-    int draining;    /* 1 from the beginning of the stop */
+    int draining;    /* 1 from the beginning of the drain */
     size_t accepted; /* requests from MHD's first callback until refused or ended */
 
     int benchmarking; /* 1 while a benchmark runs, because only one may run; __atomic access only */
@@ -80,3 +82,14 @@ unsigned mm_server_retry_after_s(const struct mm_server *server, enum mm_status 
 
 /* Checks whether the server accepts jobs. Fails with MM_STOPPING or MM_NOT_READY. Any thread may call it. */
 enum mm_status mm_server_takes_jobs(const struct mm_server *server, struct mm_error *error);
+
+/* Tells clients to leave: from now on mm_server_is_ready fails and every response closes its connection. Only
+ * the main thread may call it. */
+void mm_server_leave(struct mm_server *server);
+
+/* Whether mm_server_leave was called. Any thread may call it. */
+bool mm_server_is_leaving(const struct mm_server *server);
+
+/* Checks whether load balancers should send requests here. Fails if mm_server_takes_jobs fails, and with
+ * MM_STOPPING after mm_server_leave. Any thread may call it. */
+enum mm_status mm_server_is_ready(const struct mm_server *server, struct mm_error *error);

@@ -53,7 +53,7 @@ sanitize() {
 serve() {
     stderr=$logs/$1.stderr
     shift
-    "$build/server/matmuld" --port 0 "$@" 2>"$stderr" &
+    "$build/server/matmuld" --port 0 --lame-duck-ms 0 "$@" 2>"$stderr" &
     server=$!
     url=
     for _ in $(seq 100); do

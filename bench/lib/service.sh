@@ -6,6 +6,7 @@
 : "${known_rows:?the names of its rows}"
 
 export no_proxy='*' LC_ALL=C
+export MATMULD_LAME_DUCK_MS=0 # otherwise each server would take five seconds to stop
 load=bench/load
 rounds=5 seconds=2 quick=no alone=no
 servers='' scratch=''

@@ -132,7 +132,7 @@ enum mm_status mm_models_describe(struct mm_request *request) {
     while (strcmp(replies[row].path, path) != 0)
         row++;
     const bool asks_ready = strstr(path, "/ready") != NULL;
-    if (asks_ready && mm_server_takes_jobs(request->server, &request->error) != MM_OK)
+    if (asks_ready && mm_server_is_ready(request->server, &request->error) != MM_OK)
         return request->error.status;
     if (replies[row].put == NULL)
         return mm_reply_kept(request, replies[row].before, strlen(replies[row].before), json_type);

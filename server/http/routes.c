@@ -19,7 +19,7 @@ static enum mm_status healthz(struct mm_request *request) {
 }
 
 static enum mm_status readyz(struct mm_request *request) {
-    enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
+    enum mm_status status = mm_server_is_ready(request->server, &request->error);
     return status == MM_OK ? healthz(request) : status;
 }
 

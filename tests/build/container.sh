@@ -26,11 +26,14 @@ for needed in CMakeLists.txt CMakePresets.json api gpu server $(sed -n 's/^insta
 done
 grep -qx '\*' .dockerignore || fail ".dockerignore does not begin with everything"
 
-# Docker kills the process after stop_grace_period, so the drain time must be shorter.
-drain_s=$(sed -n 's/^  --drain-timeout-ms .*(default: \([0-9]*\)000)$/\1/p' docs/operations.md)
+# Docker kills the process after stop_grace_period, so the lame duck and the drain together must be shorter.
+default_s() {
+    sed -n "/^  --$1 /,\$s/.*(default: \([0-9]*\)000)\$/\1/p" docs/operations.md | head -n 1
+}
+stop_s=$(($(default_s lame-duck-ms) + $(default_s drain-timeout-ms)))
 for file in docker/compose.yaml docker/compose.cpu.yaml; do
     grace_s=$(sed -n 's/^ *stop_grace_period: \([0-9]*\)s$/\1/p' "$file")
-    [ "${grace_s:-0}" -gt "$drain_s" ] || fail "$file: a grace of ${grace_s:-no} s is not longer than the drain of $drain_s s"
+    [ "${grace_s:-0}" -gt "$stop_s" ] || fail "$file: a grace of ${grace_s:-no} s is not longer than the lame duck and the drain of $stop_s s"
     for line in '- "127.0.0.1:' 'MATMULD_ALLOWED_HOSTS: ' 'read_only: true' 'cap_drop: \[ALL\]' no-new-privileges:true '"--healthcheck"\]'; do
         grep -q -e "$line" "$file" || fail "$file has no line with $line"
     done

@@ -9,6 +9,7 @@ export no_proxy='*'
 for variable in $(env | sed -n 's/^\(MATMULD_[A-Z0-9_]*\)=.*/\1/p'); do
     unset "$variable"
 done
+export MATMULD_LAME_DUCK_MS=0 # otherwise each server would take five seconds to stop
 
 # Puts the real interpreter first on PATH, because a wrapper script for python3 starts slowly.
 [ "$(head -c 2 "$(command -v python3)")" != '#!' ] ||

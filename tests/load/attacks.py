@@ -268,7 +268,8 @@ class Server:
     def __init__(self, path, budget):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MATMULD_")}
         self.log = tempfile.TemporaryFile()
-        options = {"backend": "cpu", "port": 0, "log-format": "text", "memory-budget": budget, "store-memory": budget // 2}
+        options = {"backend": "cpu", "port": 0, "log-format": "text", "memory-budget": budget, "store-memory": budget // 2,
+                   "lame-duck-ms": 0}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         self.process = subprocess.Popen([path, *words], stderr=self.log, env=environment)
         until = time.monotonic() + START_S
