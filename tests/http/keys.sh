@@ -107,6 +107,12 @@ by 401 "$bob" GET /v1/devices
 same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
 same "requests with the key of the removed line 4" 3 "$(counted 'key_requests_total{key="4"}')"
 
+# No request of a key that stays is lost in a reload.
+change_keys() {
+    printf 'alice %s\nother-%s key-of-other-%020d\n' "$alice" "$1" "$1" >"$file"
+}
+reload_under_load 'API keys in force: 3' change_keys -H "Authorization: Bearer $alice"
+
 # All threads except main must block SIGHUP, which is signal 1 and so bit 0 of the mask.
 threads=0
 for task in /proc/"$server"/task/*; do

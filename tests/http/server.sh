@@ -322,6 +322,38 @@ reload() {
     await 20 has_logged "$1" || fail "the log does not say '$1'"
 }
 
+has_reloaded() {
+    [ "$(grep -c -e "$1" "$scratch/log")" -gt "$2" ]
+}
+
+# reload_under_load WORDS CHANGE ARG…: lets two clients post products while the server reloads twenty times, and
+# each product must be answered. The command CHANGE gets the number of the reload and changes the files. Each
+# reload logs WORDS. ARGs go to curl. A client makes a new connection for each twenty products.
+reload_under_load() {
+    words=$1 change=$2
+    shift 2
+    rm -f "$scratch/reloaded"
+    posting=
+    for client in 1 2; do
+        while [ ! -e "$scratch/reloaded" ]; do
+            curl -s --max-time 60 -o /dev/null -w '%{http_code}\n' "$@" -d '{"a":[[2]],"b":[[3]]}' \
+                "$url/v1/matmul#[1-20]" || echo lost
+        done >"$scratch/posted.$client" &
+        posting="$posting $!"
+    done
+    for number in $(seq 20); do
+        reloads=$(grep -c -e "$words" "$scratch/log" || :)
+        $change "$number"
+        kill -HUP "$server"
+        await 20 has_reloaded "$words" "$reloads" || fail "reload $number: the log does not say '$words'"
+    done
+    : >"$scratch/reloaded"
+    # shellcheck disable=SC2086
+    wait $posting || :
+    same "products lost in reloads" '' "$(cat "$scratch"/posted.? | grep -vx 200 | sort | uniq -c)"
+    at_most "products during the reloads, at least" "$(cat "$scratch"/posted.? | wc -l)" 40
+}
+
 # metric SERIES: prints a value of /metrics, or nothing if there is no such series.
 metric() {
     curl -s --max-time 60 "$url/metrics" |

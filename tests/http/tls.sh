@@ -207,6 +207,16 @@ exec 4>&-
 wait "$lasting" || :
 same "an older connection: replies" 2 "$(grep -o 'HTTP/1.1 200' "$scratch/lasted" | wc -l | tr -d ' ')"
 
+# No request is lost in a reload.
+change_certificate() {
+    name=second
+    [ $(($1 % 2)) -eq 0 ] || name=first
+    cp "$scratch/$name.pem" "$scratch/cert"
+    cp "$scratch/$name.key" "$scratch/key"
+}
+reload_under_load 'the certificate in force is valid until' change_certificate
+same "after the reloads" "$(serial_of "$scratch/second.pem")" "$(served)"
+
 # The server has disconnected the slow clients that were started above.
 is_told() {
     [ -s "$scratch/silent.ms" ] && [ -s "$scratch/halfway.ms" ]
