@@ -447,6 +447,16 @@ static void other_kernels_compute_without_k_or_memory(void **state) {
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
     assert_int_equal(mm_cuda_tensor(&full, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 2);
+    /* The other kernel applies no epilogue, so a pass must follow it. */
+    struct mm_product with_epilogue = product_of(MM_INT8, 16, 32, 12, 0);
+    with_epilogue.epilogue = (struct mm_epilogue){.is_set = true, .activation = MM_ACTIVATION_RELU};
+    plan = (struct mm_plan){.device = &device.head};
+    assert_int_equal(mm_cuda_tensor(&with_epilogue, &plan, &error), MM_OK);
+    assert_int_equal(seen.finished, 0);
+    plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
+    assert_int_equal(mm_cuda_tensor(&with_epilogue, &plan, &error), MM_OK);
+    assert_int_equal(seen.finished, 1);
+    assert_int_equal(seen.tiled, 2);
     /* A product without padded copies must work even if there is no memory for partial sums. */
     const struct mm_product aligned = product_of(MM_FLOAT64, 256, 16384, 256, 0);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
