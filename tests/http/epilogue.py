@@ -304,12 +304,13 @@ def check_sums(url, random):
     assert np.array_equal(got, sum(parts) @ b), "a sum is lost"
 
 
-netloc = urllib.parse.urlsplit(sys.argv[1]).netloc
-check_linear(Server(netloc), np.random.default_rng(1))
-check_wrapping(Server(netloc), np.random.default_rng(2))
-check_files(Server(netloc), np.random.default_rng(3))
-check_c_as_text(Server(netloc))
-check_sources(Server(netloc), np.random.default_rng(4))
-check_activations(Server(netloc))
-check_unread(Server(netloc))
-check_sums(netloc, np.random.default_rng(5))
+if __name__ == "__main__":
+    netloc = urllib.parse.urlsplit(sys.argv[1]).netloc
+    check_linear(Server(netloc), np.random.default_rng(1))
+    check_wrapping(Server(netloc), np.random.default_rng(2))
+    check_files(Server(netloc), np.random.default_rng(3))
+    check_c_as_text(Server(netloc))
+    check_sources(Server(netloc), np.random.default_rng(4))
+    check_activations(Server(netloc))
+    check_unread(Server(netloc))
+    check_sums(netloc, np.random.default_rng(5))
