@@ -130,11 +130,10 @@ enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *pl
             mm_dtype_name(mm_dtype_result(product->a.dtype)), mm_dtype_name(product->c.dtype));
     plan->launch = mm_cuda_launch;
     mm_variant_plan *const plan_product = plan->variant->plan[product->a.dtype];
-    if (product->epilogue.is_set && !plan->variant->finishes)
-        return mm_cuda_plan_finish(plan_product, product, plan, error);
     const enum mm_status status = plan_product(product, plan, error);
-    if (plan->launch_stack == NULL && plan->before_finish.launch == NULL &&
-        mm_cuda_can_launch_stack(plan, product))
+    if (status == MM_OK && product->epilogue.is_set && !plan->finishes)
+        return mm_cuda_plan_finish(plan_product, product, plan, error);
+    if (plan->launch_stack == NULL && mm_cuda_can_launch_stack(plan, product))
         plan->launch_stack = mm_cuda_launch_stack;
     return status;
 }

@@ -111,14 +111,14 @@ __BEGIN_DECLS
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/warp_tiled.cu", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh"),   \
       .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile")     \
-    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt}, .finishes = true,                                         \
+    X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt},                                                           \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/simt.cuh", "gpu/cuda/variants/simt.cu", "gpu/cuda/variants/simt_vectors.cuh",   \
           "gpu/cuda/variants/simt.h", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh",           \
           "gpu/cuda/variants/finish.cuh", "gpu/cuda/variants/follow.cuh"),                                   \
       .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to "    \
                  "fill the chip; a kernel of its own for vectors")                                           \
-    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor}, .finishes = true,                           \
+    X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor},                                             \
       .tile = 128, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/fp32_tensor/product.cu", "gpu/cuda/variants/fp32_tensor/epilogue.cuh",          \
@@ -128,19 +128,19 @@ __BEGIN_DECLS
           "gpu/cuda/variants/finish.cuh",                                                                    \
           MM_CUDA_WGMMA_SOURCES),                                                                            \
       .summary = "float32 accuracy by the tensor cores: two float16 halves of each element, three "          \
-                 "products, results checked and repaired")                                                    \
+                 "products, results checked and repaired")                                                   \
     X(tensor,                                                                                                \
       .plan = {[MM_FLOAT64] = mm_cuda_tensor, [MM_FLOAT16] = mm_cuda_tensor,                                 \
                [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor,                          \
                [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor,   \
                [MM_BOOL] = mm_cuda_tensor},                                                                  \
-      .tiles = tensor_tiles, .converts = true, .finishes = true, .missing = mm_cuda_fp32_tensor_missing,      \
+      .tiles = tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing,                       \
       .needs = "compute capability 9.0",                                                                     \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
-    X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor},                      \
-      .rounds_to_tf32 = true, .tiles = tensor_tiles, .converts = true, .finishes = true,                      \
+    X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor},                                                         \
+      .rounds_to_tf32 = true, .tiles = tensor_tiles, .converts = true,                                       \
       .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                             \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "as tensor, with float32 operands rounded to 11 significant bits")                          \

@@ -24,6 +24,7 @@ struct mm_plan {
     const struct mm_device *device;
     const struct mm_variant *variant; /* never `auto` */
     bool is_frugal;                   /* device memory is short, so the plan uses little workspace */
+    bool finishes; /* `launch` applies the epilogue; otherwise a pass must follow (finish.h) */
 
     /* Enqueues the product on the lane. NULL on the host: variant->launch computes the product there. */
     enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,

@@ -90,9 +90,6 @@ struct mm_variant {
     /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
-    /* For devices other than the host. If set, `plan` plans epilogues too. If not set, a pass after the
-     * product applies them. */
-    bool finishes;
 
     /* `missing` returns why this device cannot run the variant, as a static sentence, or NULL if the device
      * can. dtype_missing is for operands of one element type. If a pointer is NULL, no device is excluded.

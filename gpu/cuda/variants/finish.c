@@ -96,6 +96,10 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
                           (stack->addend_count != stack->count || product->transpose_addend);
     const struct mm_product first = mm_product_item(product, 0);
     const struct mm_product plain = plain_of(is_split ? &first : product, NULL);
+    *plan = (struct mm_plan){.device = plan->device,
+                             .variant = plan->variant,
+                             .is_frugal = plan->is_frugal,
+                             .launch = mm_cuda_launch};
     const enum mm_status status = plan_product(&plain, plan, error);
     if (status != MM_OK)
         return status;

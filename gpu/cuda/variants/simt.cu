@@ -12,7 +12,6 @@
 #include "gpu/cuda/variants/simt.h"
 
 #include "gpu/device/backend.h"
-#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/simt.cuh"
 #include "gpu/cuda/variants/simt_vectors.cuh"
 #include "gpu/cuda/variants.h"
@@ -347,10 +346,9 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 }
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
-    if (product->epilogue.is_set && product->stack != nullptr)
-        return mm_cuda_plan_finish(mm_cuda_simt, product, plan, error);
     const struct choice choice = choice_of(product, plan->device);
     plan->launch = launch;
+    plan->finishes = product->stack == nullptr;
     plan->prepare = mm_cuda_simt_prepare;
     plan->splits = choice.splits;
     plan->layout =

@@ -1,7 +1,6 @@
 /* Tests the workspace, kernel arguments and clusters of fp32_tensor. The kernels are fakes. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
-#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
@@ -68,12 +67,6 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     plan->workspace_bytes = SIMT_BYTES;
-    return MM_OK;
-}
-
-enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
-                                   struct mm_plan *plan, struct mm_error *error) {
-    fail(); /* no product here has an epilogue */
     return MM_OK;
 }
 

@@ -25,7 +25,6 @@
  * FP32 theoretical peak performance" (2022). The authors also add up sums outside the tensor cores. */
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/device_copy.h"
-#include "gpu/cuda/variants/finish.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
@@ -387,8 +386,6 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
  * too large. Launches each product of a stack separately. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
-    if (product->epilogue.is_set && product->epilogue.activation > MM_ACTIVATION_RELU)
-        return mm_cuda_plan_finish(mm_cuda_fp32_tensor, product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan simt = simt_plan_of(&one, plan);
     if (plan->is_frugal || product->k == 0)
@@ -398,6 +395,7 @@ enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_p
     if (!offsets.is_good || is_mostly_padding(&one, &offsets))
         return plan_simt(product, plan, error);
     plan->launch = launch;
+    plan->finishes = product->epilogue.activation <= MM_ACTIVATION_RELU;
     plan->prepare = prepare;
     plan->layout = product_layout();
     plan->workspace_bytes = offsets.end;

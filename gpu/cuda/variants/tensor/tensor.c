@@ -19,7 +19,7 @@
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
-#include "gpu/cuda/variants/finish.h"
+#include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 
 /* --- what to launch ------------------------------------------------------------------------------ */
@@ -346,9 +346,7 @@ static bool is_countable(const struct mm_product *product) {
 static bool finishes(const struct mm_product *product) {
     const struct mm_matrix *addend = &product->addend;
     const size_t row_bytes = product->n * mm_dtype_bytes(product->c.dtype);
-    if (!product->epilogue.is_set)
-        return true;
-    if (product->epilogue.activation > MM_ACTIVATION_RELU || product->k == 0)
+    if (product->epilogue.activation > MM_ACTIVATION_RELU)
         return false;
     if (product->a.dtype == MM_FLOAT64)
         return product->c.dtype == MM_FLOAT64;
@@ -363,8 +361,6 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
-    if (!finishes(product))
-        return mm_cuda_plan_finish(mm_cuda_tensor, product, plan, error);
     if (product->k == 0)
         return mm_cuda_tiled_16(product, plan, error);
     const struct mm_product one = mm_product_item(product, 0);
@@ -375,9 +371,9 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = product->stack == NULL || is_at_once ? call : call_of(plan, &one);
     if (plan->is_frugal && each.bytes > 0)
-        return product->epilogue.is_set ? mm_cuda_plan_finish(mm_cuda_tensor, product, plan, error)
-                                        : mm_cuda_tiled_16(product, plan, error);
+        return mm_cuda_tiled_16(product, plan, error);
     plan->launch = launch;
+    plan->finishes = finishes(product);
     plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;
     plan->prepare = prepare;
     plan->layout = layout_of(&each);
