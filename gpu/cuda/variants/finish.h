@@ -5,6 +5,8 @@
 
 #include "gpu/cuda/variants/passes.h"
 
+#include <assert.h>
+
 __BEGIN_DECLS
 
 /* m×n sums, and the matrix C for the results. Both lie in memory that the device can read, and may be the
@@ -19,12 +21,15 @@ struct mm_cuda_sums {
     size_t n;
 };
 
-enum { MM_CUDA_SUMS_MAX = 40 };
+enum { MM_CUDA_SUMS_MAX = 36 };
 
 /* The parameter of the pass. It computes all of these matrices. */
 struct mm_cuda_pass {
     struct mm_cuda_sums of[MM_CUDA_SUMS_MAX];
 };
+
+/* CUDA 12.4 also runs on drivers before R530, which allow a kernel parameters of 4096 bytes. */
+static_assert(sizeof(struct mm_cuda_pass) <= 4096, "a kernel's parameters may have 4 KiB");
 
 /* Returns the sums of `product` that lie in `sums`. If the product is a stack, the sums of its products lie
  * one below another. If the product has no epilogue, the pass only rounds the sums. */
