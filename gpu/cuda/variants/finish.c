@@ -51,31 +51,48 @@ static struct mm_product plain_on(const struct mm_plan *plan, const struct mm_pr
     return plain_of(product, (char *)lane->scratch + plan->sums_offset);
 }
 
+/* Returns how many of `count` products of a stack one element of a pass can cover. It cannot cover products
+ * that share an addend, or whose addend is stored column by column. */
+static size_t products_together(const struct mm_product *product, size_t count) {
+    const struct mm_stack *stack = product->stack;
+    const bool is_in_rows =
+        product->addend.rows == 0 || (stack != NULL && stack->addend_count == stack->count);
+    return is_in_rows && !product->transpose_addend ? count : 1;
+}
+
+/* Finishes the sums of `count` products, beginning with product `first`. The sums lie in plain->c. */
+static enum mm_status finish(const struct mm_product *product, const struct mm_product *plain, size_t first,
+                             size_t count, struct mm_lane *lane, struct mm_error *error) {
+    const size_t together = products_together(product, count);
+    enum mm_status status = MM_OK;
+    for (size_t done = 0; done < count && status == MM_OK;) {
+        struct mm_cuda_sums sums[MM_CUDA_SUMS_MAX];
+        unsigned filled = 0;
+        for (; done < count && filled < MM_CUDA_SUMS_MAX; done += together) {
+            struct mm_product item = mm_product_item(product, first + done);
+            const struct mm_product plain_item = mm_product_item(plain, first + done);
+            item.c.rows *= together;
+            sums[filled++] = mm_cuda_sums_of(&item, &plain_item.c);
+        }
+        status = mm_cuda_finish(sums, filled, plain->c.dtype, lane, error);
+    }
+    return status;
+}
+
+/* Launches a product or a whole stack. */
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product plain = plain_on(plan, product, lane);
-    const struct mm_cuda_sums sums = mm_cuda_sums_of(product, &plain.c);
     const enum mm_status status = plan->before_finish.launch(plan, &plain, lane, error);
-    return status == MM_OK ? mm_cuda_finish(&sums, 1, plain.c.dtype, lane, error) : status;
-}
-
-static void move_down(struct mm_matrix *matrix, size_t rows) {
-    matrix->data = (char *)matrix->data + rows * matrix->ld * mm_dtype_bytes(matrix->dtype);
+    return status == MM_OK ? finish(product, &plain, 0, mm_product_count(product), lane, error) : status;
 }
 
 /* Launches a part of a stack by the batch kernel. */
 static enum mm_status launch_stack(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product plain = plain_on(plan, product, lane);
-    struct mm_product part = *product;
-    struct mm_matrix sums = plain.c;
-    move_down(&part.c, first * product->m);
-    move_down(&part.addend, first * product->m);
-    move_down(&sums, first * product->m);
-    part.c.rows = count * product->m;
-    const struct mm_cuda_sums finished = mm_cuda_sums_of(&part, &sums);
     const enum mm_status status = mm_cuda_launch_stack(plan, &plain, first, count, lane, error);
-    return status == MM_OK ? mm_cuda_finish(&finished, 1, sums.dtype, lane, error) : status;
+    return status == MM_OK ? finish(product, &plain, first, count, lane, error) : status;
 }
 
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
@@ -90,12 +107,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
 
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error) {
-    const struct mm_stack *stack = product->stack;
-    /* One pass covers a stack, unless products share an addend. Then each product has launches of its own. */
-    const bool is_split = stack != NULL && product->addend.rows > 0 &&
-                          (stack->addend_count != stack->count || product->transpose_addend);
-    const struct mm_product first = mm_product_item(product, 0);
-    const struct mm_product plain = plain_of(is_split ? &first : product, NULL);
+    const struct mm_product plain = plain_of(product, NULL);
     *plan = (struct mm_plan){.device = plan->device,
                              .variant = plan->variant,
                              .is_frugal = plan->is_frugal,
@@ -107,9 +119,7 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
     plan->before_finish.prepare = plan->prepare;
     plan->launch = launch;
     plan->prepare = prepare;
-    if (is_split)
-        plan->launch_stack = NULL;
-    else if (plan->launch_stack == NULL && mm_cuda_can_launch_stack(plan, product))
+    if (plan->launch_stack == NULL && mm_cuda_can_launch_stack(plan, product))
         plan->launch_stack = launch_stack;
     plan->sums_offset = mm_cuda_aligned(plan->workspace_bytes);
     if (product->c.dtype != plain.c.dtype)

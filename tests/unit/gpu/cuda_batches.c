@@ -161,14 +161,6 @@ static void batch_is_one_launch(void **state) {
     }
 }
 
-static void a_full_batch_is_launched(void **state) {
-    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
-        make(index, &ours, 17, 3, 17);
-    run(0, jobs, MM_BATCH_MAX);
-    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
-        expect_product(&tests[index]);
-}
-
 static void jobs_of_one_batch_may_differ_in_the_type_of_c(void **state) {
     static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16};
     for (unsigned index = 0; index < COUNT(dtypes); index++) {
@@ -218,6 +210,17 @@ static void epilogues_share_a_launch(void **state) {
     }
     assert_int_equal(fake_cuda.batches, 1);
     assert_int_equal(fake_cuda.passes, 1);
+}
+
+/* A full batch has more epilogues than one pass can apply. */
+static void a_full_batch_is_launched(void **state) {
+    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
+        add_terms(index, index % 4);
+    run(0, jobs, MM_BATCH_MAX);
+    for (unsigned index = 0; index < MM_BATCH_MAX; index++)
+        expect_product(&tests[index]);
+    assert_int_equal(fake_cuda.batches, 1);
+    assert_int_equal(fake_cuda.passes, 2);
 }
 
 /* Addends and biases that a batch cannot read. */
@@ -337,7 +340,7 @@ static void job_that_does_not_fit_fails_alone(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, keys_say_which_jobs_may_share_a_launch, other_outlines_have_other_keys,
-                  batch_is_one_launch, a_full_batch_is_launched,
-                  jobs_of_one_batch_may_differ_in_the_type_of_c, operands_of_odd_bytes_are_gathered,
-                  epilogues_share_a_launch, terms_that_a_batch_cannot_read, single_job_runs_as_a_batch_of_one,
+                  batch_is_one_launch, jobs_of_one_batch_may_differ_in_the_type_of_c,
+                  operands_of_odd_bytes_are_gathered, epilogues_share_a_launch, a_full_batch_is_launched,
+                  terms_that_a_batch_cannot_read, single_job_runs_as_a_batch_of_one,
                   without_memory_for_a_batch_the_first_job_begins, job_that_does_not_fit_fails_alone)

@@ -4,6 +4,8 @@
 #include "gpu/cuda/lane.h"
 #include "gpu/product/shape.h"
 
+#include <math.h>
+
 enum { KIB = 1024, UNASKED = 48 * KIB };
 
 static char memory[64]; /* stands for device memory and for a kernel */
@@ -154,6 +156,114 @@ static void a_stack_is_one_launch(void **state) {
     }
 }
 
+/* How the plan of plan_multiply launches a stack. */
+static enum way { BY_BATCH_KERNEL, AT_ONCE, ONE_BY_ONE } way;
+
+static enum mm_status launch_all(const struct mm_plan *plan, const struct mm_product *product, size_t first,
+                                 size_t count, struct mm_lane *lane, struct mm_error *e) {
+    return plan->launch(plan, product, lane, e);
+}
+
+static enum mm_status plan_multiply(const struct mm_product *product, struct mm_plan *plan,
+                                    struct mm_error *e) {
+    plan->layout = plan_of(0).layout;
+    plan->layout.batch_kernel = way == BY_BATCH_KERNEL ? memory : NULL;
+    plan->launch_stack = way == AT_ONCE ? launch_all : NULL;
+    return MM_OK;
+}
+
+static const struct mm_variant multiply = {
+    .name = "multiply", .tile = 96, .converts = true, .plan[MM_FLOAT32] = plan_multiply};
+
+enum { STACK_M = 2, STACK_N = 3, IN_ITEM = STACK_M * STACK_N, IN_STACK = 100 * IN_ITEM };
+
+static double sum_at(size_t index) {
+    return (double)(index * 7 % 23) - 9.0;
+}
+
+static double addend_at(size_t index) {
+    return (double)(index * 5 % 19) - 8.0;
+}
+
+/* Makes a stack of products with an addend. If `is_shared`, all products have the same addend. */
+static struct mm_product make_stack(size_t count, bool is_shared, bool is_transposed, enum mm_dtype c_dtype,
+                                    struct mm_stack *stack) {
+    static float addends[IN_STACK], c[IN_STACK];
+    const struct mm_shape a = {3, {count, STACK_M, 5}}, b = {3, {count, 5, STACK_N}};
+    const struct mm_shape addend = {3, {is_shared ? 1 : count, STACK_M, STACK_N}};
+    const struct mm_shape *const shapes[MM_OPERANDS_MAX] = {&a, &b, &addend};
+    struct mm_product product = {.a = mm_shape_view(&a, false, MM_FLOAT32),
+                                 .b = mm_shape_view(&b, false, MM_FLOAT32),
+                                 .c.dtype = c_dtype,
+                                 .addend = mm_shape_view(&addend, false, c_dtype),
+                                 .epilogue = {.is_set = true,
+                                              .activation = MM_ACTIVATION_RELU,
+                                              .alpha.of_float = 2.0F,
+                                              .beta.of_float = -1.0F}};
+    assert_int_equal(mm_shape_conform(MM_MATMUL, shapes, &product, stack, &error), MM_OK);
+    product.transpose_addend = is_transposed;
+    if (is_transposed)
+        product.addend = mm_matrix_dense(c_dtype, stack->addend_count * STACK_N, STACK_M, NULL);
+    product.addend.data = addends;
+    product.c.data = c;
+    for (size_t index = 0; index < count * IN_ITEM; index++) {
+        mm_dtype_put(c_dtype, addends, index, addend_at(index));
+        mm_dtype_put(c_dtype, c, index, sum_at(index));
+    }
+    return product;
+}
+
+/* The fake kernel computes nothing, so the test stores the sums: in C, and in the workspace, which the pass
+ * reads if C has another type than the sums. */
+static void passes_finish_a_stack(void **state) {
+    static const struct {
+        enum way way;
+        size_t count, first; /* products of the stack, and of its first part */
+        bool is_shared, is_transposed;
+        enum mm_dtype c_dtype;
+        unsigned launches, passes;
+    } cases[] = {{BY_BATCH_KERNEL, 100, 27, false, false, MM_FLOAT32, 2, 2},
+                 {BY_BATCH_KERNEL, 100, 27, true, false, MM_FLOAT32, 2, 1 + 3},
+                 {BY_BATCH_KERNEL, 100, 28, true, true, MM_FLOAT32, 2, 1 + 2},
+                 {BY_BATCH_KERNEL, 100, 28, false, true, MM_FLOAT16, 2, 1 + 2},
+                 {BY_BATCH_KERNEL, 100, 27, true, false, MM_FLOAT16, 2, 1 + 3},
+                 {AT_ONCE, 100, 100, false, false, MM_FLOAT32, 1, 1},
+                 {AT_ONCE, 73, 73, true, false, MM_FLOAT32, 1, 3},
+                 {AT_ONCE, 72, 72, true, false, MM_FLOAT16, 1, 2},
+                 {ONE_BY_ONE, 4, 1, true, false, MM_FLOAT32, 4, 4},
+                 {ONE_BY_ONE, 4, 1, false, true, MM_FLOAT32, 4, 4}};
+    static float sums[IN_STACK];
+    for (size_t index = 0; index < IN_STACK; index++)
+        sums[index] = (float)sum_at(index);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const size_t count = cases[index].count, first = cases[index].first;
+        struct mm_lane lane = {.device = &device, .scratch = sums};
+        struct mm_stack stack;
+        struct mm_plan plan;
+        const struct mm_product product = make_stack(
+            count, cases[index].is_shared, cases[index].is_transposed, cases[index].c_dtype, &stack);
+        way = cases[index].way;
+        limit(0, 227 * KIB);
+        assert_int_equal(mm_plan_make(&device.head, &multiply, &product, false, &plan, &error), MM_OK);
+        assert_int_equal(plan.workspace_bytes,
+                         cases[index].c_dtype == MM_FLOAT32 ? 0 : count * IN_ITEM * sizeof(float));
+        assert_int_equal(mm_plan_launch_range(&plan, &product, 0, first, &lane, &error), MM_OK);
+        if (first < count)
+            assert_int_equal(mm_plan_launch_range(&plan, &product, first, count - first, &lane, &error),
+                             MM_OK);
+        assert_int_equal(fake_cuda.notes, cases[index].launches);
+        assert_int_equal(fake_cuda.passes, cases[index].passes);
+        for (size_t at = 0; at < count * IN_ITEM; at++) {
+            const size_t row = at % IN_ITEM / STACK_N, col = at % STACK_N;
+            const size_t before = cases[index].is_shared ? 0 : at / IN_ITEM * IN_ITEM;
+            const size_t in_addend = cases[index].is_transposed ? col * STACK_M + row : row * STACK_N + col;
+            const double expected = fmax(2.0 * sum_at(at) - addend_at(before + in_addend), 0.0);
+            if (mm_dtype_get(cases[index].c_dtype, product.c.data, at) != expected)
+                fail_msg("case %zu, element %zu", index, at);
+        }
+    }
+}
+
 /* Copies int64 in as few calls as possible. Rows that are too far apart for one call take a call each. */
 static void a_plain_transposition_is_a_copy(void **state) {
     enum { PITCH_MAX = 1000, WORDS = 400 };
@@ -235,4 +345,4 @@ static void attributes_are_those_of_a_launch(void **state) {
 
 RUN_TESTS_BETWEEN(reset, drop, shared_memory_limit_is_raised_once, tall_products_are_divided_into_bands,
                   attributes_are_those_of_a_launch, only_kernels_that_wait_start_early, a_stack_is_one_launch,
-                  a_plain_transposition_is_a_copy)
+                  passes_finish_a_stack, a_plain_transposition_is_a_copy)
