@@ -15,11 +15,13 @@ RUN apt-get update && \
 # architectures.
 ARG MATMULD_CUDA=AUTO
 ARG CUDA_ARCHITECTURES=
+# The commit, because the build context has no .git. docker/build.sh gives it.
+ARG REVISION=unknown
 WORKDIR /source
 COPY . .
 RUN PATH=/usr/local/cuda/bin:$PATH && \
     cmake --preset release -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr/local \
-        -DMATMULD_CUDA="$MATMULD_CUDA" \
+        -DMATMULD_CUDA="$MATMULD_CUDA" -DMATMULD_COMMIT="$REVISION" \
         ${CUDA_ARCHITECTURES:+-DMATMULD_CUDA_ARCHITECTURES="$CUDA_ARCHITECTURES"} && \
     cmake --build --preset release && \
     DESTDIR=/stage cmake --install build/release --strip

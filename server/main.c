@@ -1,4 +1,5 @@
 /* Starts the process, waits for a signal or a lost device, and stops the process. */
+#include "commit.h"
 #include "gpu/cpu/cores.h"
 #include "gpu/mutex.h"
 #include "gpu/store/store.h"
@@ -363,7 +364,7 @@ int main(int argc, char **argv) {
         if (options.help)
             mm_options_help(stdout);
         else
-            printf("matmuld %s\n", MATMULD_VERSION);
+            printf("matmuld %s commit %s\n", MATMULD_VERSION, MATMULD_COMMIT);
         return EXIT_SUCCESS;
     }
     if (options.healthcheck && options.port != 0)

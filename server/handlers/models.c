@@ -3,6 +3,7 @@
  * it. */
 #include "api/oip/oip.h"
 #include "api/text.h"
+#include "commit.h"
 #include "server/handlers/operation.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -110,7 +111,7 @@ static const struct {
     mm_oip_writer *put; /* NULL: the reply is `before` */
 } replies[] = {
     {"/v2",
-     "{\"name\":\"matmuld\",\"version\":\"" MATMULD_VERSION
+     "{\"name\":\"matmuld\",\"version\":\"" MATMULD_VERSION "+" MATMULD_COMMIT
      "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"statistics\",\"model_configuration\"]}",
      "", NULL},
     {"/v2/health/live", "{\"live\":true}", "", NULL},

@@ -3,6 +3,7 @@
  * lists the metric's counts, or has a function that writes its samples. Every label has samples from the
  * start, even if they are 0. Only labels of devices appear later. */
 #include "api/text.h"
+#include "commit.h"
 #include "gpu/store/store.h"
 #include "server/http/acceptor.h"
 #include "server/auth/keys.h"
@@ -233,7 +234,7 @@ static void write_build(const struct scrape *scrape) {
     for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
         length += (size_t)snprintf(backends + length, sizeof backends - length, "%s%s", length > 0 ? "," : "",
                                    (*backend)->name);
-    const struct label *labels = LABELS({"version", MATMULD_VERSION}, {"backends", backends});
+    const struct label *labels = LABELS({"version", MATMULD_VERSION}, {"commit", MATMULD_COMMIT}, {"backends", backends});
     put_count(scrape, labels, 1);
 }
 

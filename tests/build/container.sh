@@ -21,7 +21,7 @@ grep -qx "EXPOSE $port" Dockerfile || fail "Dockerfile: EXPOSE is not the defaul
 grep -q '^MIT License$' LICENSE || fail "LICENSE is not the MIT that the label says"
 
 # The build context must contain every file that the build reads.
-for needed in CMakeLists.txt CMakePresets.json api gpu server $(sed -n 's/^install(FILES \(.*\) DESTINATION.*/\1/p' CMakeLists.txt); do
+for needed in CMakeLists.txt CMakePresets.json api deploy/systemd gpu server $(sed -n 's/^install(FILES \(.*\) DESTINATION.*/\1/p' CMakeLists.txt); do
     grep -qx "!$needed" .dockerignore || fail ".dockerignore leaves out $needed, which the build needs"
 done
 grep -qx '\*' .dockerignore || fail ".dockerignore does not begin with everything"

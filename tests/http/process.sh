@@ -19,7 +19,7 @@ runs 0 '' --print-config
 same "the options of --help and --print-config" "$(cat "$scratch/options")" "$(sed 's/ = .*//' "$scratch/out" | grep -vx api-key | sort)"
 at_most "options, at least" "$(wc -l <"$scratch/options")" 30
 runs 0 '' --version
-like "--version" 'matmuld [0-9].[0-9]*' "$(cat "$scratch/out")"
+like "--version" 'matmuld [0-9].[0-9]* commit ?*' "$(cat "$scratch/out")"
 
 # By default the server has at most as many HTTP threads as usable cores.
 if command -v taskset >/dev/null; then
