@@ -234,7 +234,8 @@ static void write_build(const struct scrape *scrape) {
     for (const struct mm_backend *const *backend = mm_backends(); *backend != NULL; backend++)
         length += (size_t)snprintf(backends + length, sizeof backends - length, "%s%s", length > 0 ? "," : "",
                                    (*backend)->name);
-    const struct label *labels = LABELS({"version", MATMULD_VERSION}, {"commit", MATMULD_COMMIT}, {"backends", backends});
+    const struct label *labels =
+        LABELS({"version", MATMULD_VERSION}, {"commit", MATMULD_COMMIT}, {"backends", backends});
     put_count(scrape, labels, 1);
 }
 
