@@ -54,7 +54,7 @@ struct mm_options {
     uint64_t receive_timeout_ms;
     uint64_t receive_rate; /* bytes per second */
     uint64_t send_timeout_ms;
-    uint64_t send_rate; /* bytes per second */
+    uint64_t send_rate;    /* bytes per second */
     uint64_t lame_duck_ms; /* 0: the drain begins at once */
     uint64_t drain_timeout_ms;
     uint64_t watchdog_ms;  /* 0: no watchdog */

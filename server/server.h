@@ -38,7 +38,7 @@ struct mm_server {
     char *openapi;
     size_t openapi_bytes;
 
-    int leaving; /* 1 from the beginning of the lame duck or, without one, of the drain; __atomic access only */
+    int leaving; /* 1 from the beginning of the lame duck, or else of the drain; __atomic access only */
 
     /* Access `draining` and `accepted` by sequentially consistent __atomic operations. If a drain then sees
      * no accepted request, every later request sees that `draining` is 1. */

@@ -100,7 +100,7 @@ ended "SIGINT in the lame duck"
 
 # A product that begins in the lame duck is answered in the drain. A third signal ends the process at once.
 prepare_held cpu
-for third in none TERM INT; do
+for third in none TERM:143 INT:130; do
     start_held --backend cpu --cpu-jobs 1 --lame-duck-ms $forever
     leave_soon "a product in the lame duck"
     hold_job runs
@@ -115,9 +115,9 @@ for third in none TERM INT; do
         finish_slow runs "a product that began in the lame duck" 200 Connection: close
         ended "a second SIGTERM"
         ;;
-    TERM | INT)
-        kill -s $third "$server"
-        [ $third = TERM ] && ends 143 "a third signal, SIGTERM" || ends 130 "a third signal, SIGINT"
+    *)
+        kill -s ${third%:*} "$server"
+        ends ${third#*:} "a third signal, SIG${third%:*}"
         finish_slow runs "a third signal: no reply" 000
         ;;
     esac
