@@ -45,12 +45,12 @@ done <"$scratch/tables"
 if command -v python3 >/dev/null; then
     python3 docs/ladder.py docs/figures/kernels-h200-2026-11-23.csv | cmp - docs/ladder.svg ||
         fail "docs/ladder.svg is not what docs/ladder.py draws"
-    python3 tests/build/links.py ./*.md docs/*.md docs/lessons/*.md clients/python/README.md || fail "^ links that lead nowhere"
+    python3 tests/build/links.py ./*.md docs/*.md docs/lessons/*.md clients/python/README.md deploy/*/README.md || fail "^ links that lead nowhere"
 else
     echo "Python is not installed: pictures and links are not checked"
 fi
 
-if grep -nE '(^|[|(] *)curl ' README.md docs/*.md docs/lessons/*.md | grep -v -e '-sS --fail-with-body'; then
+if grep -nE '(^|[|(] *)curl ' README.md docs/*.md docs/lessons/*.md deploy/*/README.md | grep -v -e '-sS --fail-with-body'; then
     fail "^ a curl that hides an error's body"
 fi
 
