@@ -1,16 +1,21 @@
-"""Validates manifests against the schemas of Kubernetes, and prints them as JSON, one a line.
+"""Validates manifests: kubernetes.py NAME.yaml... Writes them as JSON, one a line, to NAME.json.
 
-Usage: kubernetes.py FILE.... Kinds of operators have no schema here and are only printed. The pods in KServe's kinds are
-validated as pods.
+The schemas are those of Kubernetes, KEDA and the Prometheus Operator. For KServe's kinds there is none, so only the
+pods in them are validated.
 """
 
 import json
+import pathlib
 import sys
 
 import kubernetes_validate
+import pydantic
 import yaml
+from cloudcoil.models.keda.v1alpha1 import ScaledObject
+from cloudcoil.models.prometheus_operator.v1 import ServiceMonitor
 
 VERSIONS = ("1.27", kubernetes_validate.latest_version())
+OF_OPERATORS = {"ScaledObject": ScaledObject, "ServiceMonitor": ServiceMonitor}
 # The members of KServe's kinds that a pod does not have
 OF_KSERVE = {
     "ServingRuntime": ("supportedModelFormats", "protocolVersions", "multiModel", "annotations"),
@@ -18,32 +23,43 @@ OF_KSERVE = {
 }
 
 
-def core(manifest):
-    """Returns the manifest, or the pod in it, or None if there is no schema."""
-    kind = manifest["kind"]
-    if kind not in OF_KSERVE:
-        return None if kind in ("Kustomization", "Component", "ScaledObject", "ServiceMonitor") else manifest
+def pod(manifest):
+    """Returns the pod in one of KServe's manifests."""
     spec = manifest["spec"].get("predictor", manifest["spec"])
-    pod = {name: value for name, value in spec.items() if name not in OF_KSERVE[kind]}
-    pod.setdefault("containers", [{"name": "kserve-container"}])
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": manifest["metadata"], "spec": pod}
+    spec = {name: value for name, value in spec.items() if name not in OF_KSERVE[manifest["kind"]]}
+    spec.setdefault("containers", [{"name": "kserve-container"}])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": manifest["metadata"], "spec": spec}
+
+
+def faults(manifest):
+    kind = manifest["kind"]
+    if kind in OF_OPERATORS:
+        try:
+            model = OF_OPERATORS[kind].model_validate(manifest)
+        except pydantic.ValidationError as fault:
+            yield str(fault)
+        else:
+            known = model.model_dump(by_alias=True, exclude_unset=True, mode="json")
+            if known != manifest:  # the model drops members that it does not know
+                yield f"of {manifest} only this is known: {known}"
+        return
+    for version in VERSIONS:
+        try:
+            kubernetes_validate.validate(pod(manifest) if kind in OF_KSERVE else manifest, version, strict=True)
+        except kubernetes_validate.ValidationError as fault:
+            yield f"{version}: {fault.message}"
 
 
 def main():
-    faults = 0
-    for name in sys.argv[1:]:
-        with open(name, encoding="utf-8") as file:
-            manifests = list(yaml.safe_load_all(file))
+    count = 0
+    for path in map(pathlib.Path, sys.argv[1:]):
+        manifests = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        path.with_suffix(".json").write_text("\n".join(map(json.dumps, manifests)), encoding="utf-8")
         for manifest in manifests:
-            print(json.dumps(manifest))
-            checked = core(manifest)
-            for version in VERSIONS if checked else ():
-                try:
-                    kubernetes_validate.validate(checked, version, strict=True)
-                except kubernetes_validate.ValidationError as fault:
-                    print(f"{name}: {manifest['kind']}: {version}: {fault.message}", file=sys.stderr)
-                    faults += 1
-    return 1 if faults else 0
+            for fault in faults(manifest):
+                print(f"{path.stem}: {manifest['kind']}: {fault}")
+                count += 1
+    return 1 if count else 0
 
 
 sys.exit(main())

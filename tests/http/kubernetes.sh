@@ -1,6 +1,6 @@
 #!/bin/sh
-# Renders deploy/kubernetes, validates its core kinds and the pods of deploy/kserve, and compares both with the program
-# and the Dockerfile. Skipped without kubectl or PyPI.
+# Renders deploy/kubernetes, validates it and the pods of deploy/kserve, and compares both with the program and the
+# Dockerfile. Skipped without kubectl or PyPI.
 # shellcheck source=tests/http/server.sh disable=SC2119
 . "$(dirname "$0")/server.sh"
 
@@ -8,53 +8,47 @@ top=$here/../..
 command -v kubectl >/dev/null || { echo "there is no kubectl, which renders the manifests" && exit 77; }
 make_venv kubernetes || exit 77
 
-# validate NAME FILE…: writes the manifests to $scratch/NAME.json.
-validate() {
-    name=$1
-    shift
-    checks=$((checks + 1))
-    "$venv/bin/python3" "$here/kubernetes.py" "$@" >"$scratch/$name.json" 2>"$scratch/faults" ||
-        fail "$name: $(cat "$scratch/faults")"
-}
-
 # got NAME FILTER: prints what jq finds in all manifests together.
 got() {
     jq -rs "$2" "$scratch/$1.json"
 }
 
 # The first YAML in the README is an installation with all components, and the second adds to it.
-mkdir "$scratch/rendered"
 cp -R "$top/deploy/kubernetes" "$scratch/kubernetes"
 mkdir "$scratch/kubernetes/site"
 awk '/^ *```/ { indent = index($0, "`"); is_inside = /yaml$/; next } is_inside { print substr($0, indent) }' \
     "$scratch/kubernetes/README.md" >"$scratch/kubernetes/site/kustomization.yaml"
 for folder in base cpu site; do
-    checks=$((checks + 1))
-    kubectl kustomize "$scratch/kubernetes/$folder" >"$scratch/rendered/$folder.yaml" || fail "$folder cannot be rendered"
-    validate "$folder" "$scratch/rendered/$folder.yaml"
+    kubectl kustomize "$scratch/kubernetes/$folder" >"$scratch/$folder.yaml" 2>"$scratch/err" ||
+        abort "$scratch/err" "$folder cannot be rendered"
 done
-validate kserve "$top"/deploy/kserve/*.yaml
+{ cat "$top/deploy/kserve/servingruntime.yaml" && echo --- && cat "$top/deploy/kserve/inferenceservice.yaml"; } \
+    >"$scratch/kserve.yaml"
+checks=$((checks + 1))
+"$venv/bin/python3" "$here/kubernetes.py" "$scratch"/base.yaml "$scratch"/cpu.yaml "$scratch"/site.yaml "$scratch"/kserve.yaml \
+    >"$scratch/faults" 2>&1 || fail "$(cat "$scratch/faults")"
 
 # A file that its kustomization does not name would have no effect.
 for folder in base cpu monitoring keda; do
-    validate "of-$folder" "$top/deploy/kubernetes/$folder/kustomization.yaml"
     same "the files of $folder" "$(cd "$top/deploy/kubernetes/$folder" && echo *.yaml)" \
-        "$(got "of-$folder" '[.[0] | .resources[]?, .patches[]?.path | strings | select(startswith("../") | not)] +
-            ["kustomization.yaml"] | sort | join(" ")')"
+        "$({ echo kustomization.yaml && grep -o '[a-z]*\.yaml' "$top/deploy/kubernetes/$folder/kustomization.yaml"; } |
+            sort | paste -sd ' ' -)"
 done
 
-# check_pod NAME FILTER-OF-CONTAINER FILTER-OF-POD PORT
+# check_pod NAME FILTER FILTER: the filters find the container and the pod.
 check_pod() {
     container=".[] | $2 // empty" pod=".[] | $3 // empty"
     same "$1: user" "$(sed -n 's/^USER //p' "$top/Dockerfile")" "$(got "$1" "$pod | .securityContext | \"\(.runAsUser):\(.runAsGroup)\"")"
     same "$1: the file of keys" "$(got "$1" "$container | .env[] | select(.name == \"MATMULD_API_KEY_FILE\") | .value")" \
         "$(got "$1" "$container | .volumeMounts[].mountPath")/keys"
     # The program must know each option and take its value.
-    got "$1" "$container | .env[] | select(.value) | \"\(.name)=\(.value)\"" |
-        sed "s|^\(MATMULD_API_KEY_FILE\)=.*|\1=$scratch/keys|" >"$scratch/env"
+    {
+        got "$1" "$container | .env[] | select(.value) | \"\(.name)=\(.value)\"" |
+            sed "s|^\(MATMULD_API_KEY_FILE\)=.*|\1=$scratch/keys|"
+        printf '%s\n' "$MATMULD" --print-config
+    } >"$scratch/command"
     checks=$((checks + 1))
-    xargs -d '\n' -a "$scratch/env" sh -c 'exec env "$@" "$MATMULD" --print-config' sh >"$scratch/config" 2>"$scratch/err" ||
-        fail "$1: $(cat "$scratch/err")"
+    xargs -d '\n' -a "$scratch/command" env >"$scratch/config" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
     same "$1: warnings of the program" "" "$(cat "$scratch/err")"
     same "$1: port" "$(sed -n 's/^port = //p' "$scratch/config")" "$(got "$1" "$container | .ports[].containerPort")"
     stop_ms=$(awk '/^(lame-duck|drain-timeout)-ms = / { sum += $3 } END { print sum }' "$scratch/config")
