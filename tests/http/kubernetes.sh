@@ -41,8 +41,9 @@ check_pod() {
     same "$1: user" "$(sed -n 's/^USER //p' "$top/Dockerfile")" "$(got "$1" "$pod | .securityContext | \"\(.runAsUser):\(.runAsGroup)\"")"
     same "$1: the file of keys" "$(got "$1" "$container | .env[] | select(.name == \"MATMULD_API_KEY_FILE\") | .value")" \
         "$(got "$1" "$container | .volumeMounts[].mountPath")/keys"
-    # The program must know each option and take its value.
+    # The program must know each option and take its value. The lame duck is as long as by default, not as in tests.
     {
+        printf '%s\n' --unset=MATMULD_LAME_DUCK_MS
         got "$1" "$container | .env[] | select(.value) | \"\(.name)=\(.value)\"" |
             sed "s|^\(MATMULD_API_KEY_FILE\)=.*|\1=$scratch/keys|"
         printf '%s\n' "$MATMULD" --print-config
