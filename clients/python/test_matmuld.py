@@ -38,7 +38,7 @@ class Server:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATMULD")}
         self.log = tempfile.NamedTemporaryFile()
         self.process = subprocess.Popen(
-            [os.environ["MATMULD"], "--backend", "cpu", "--port", "0", *options],
+            [os.environ["MATMULD"], "--backend", "cpu", "--port", "0", "--lame-duck-ms", "0", *options],
             stdout=subprocess.DEVNULL, stderr=self.log, env={**clean, **environment},
         )  # fmt: skip
         limit = time.monotonic() + 60
