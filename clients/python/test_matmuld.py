@@ -447,6 +447,31 @@ class Retries(unittest.TestCase):
         self.assertRaises(ConnectionError, self.play(b"", FOUR).product(TWO, TWO).store, "c")
         self.assertEqual(len(self.fake.seen), 1)
 
+    def test_a_proxy_that_lost_the_server(self):
+        lost = reply("502 Bad Gateway")
+        self.assertEqual(self.play(lost, FOUR).matmul(TWO, TWO), 4)
+        for replies, call in ((lost, lost), lambda product: product.get()), ((lost, FOUR), lambda product: product.store("c")):
+            with self.assertRaises(matmuld.Error) as caught:
+                call(self.play(*replies).product(TWO, TWO))
+            self.assertEqual(caught.exception.code, "http_502")
+        self.assertEqual(len(self.fake.seen), 1)
+
+    def test_affinity(self):
+        """Requests about stored matrices have the client's text, also if a copy of the client sends them."""
+        ok, texts = reply("200 OK", 'ETag: "1"'), []
+        for affinity in None, None, "team", "":
+            client = self.play(ok, ok, FOUR, ok, FOUR, ok, FOUR, reply("204 Gone"), FOUR, affinity=affinity)
+            handle = client.put(TWO, "b")
+            pickle.loads(pickle.dumps(client)).stored("b")
+            (TWO @ handle).get(), client.product(TWO, TWO).store("c"), client.matmul(TWO, TWO, bias=handle)
+            handle.sync(), handle.get(), handle.delete(), client.matmul(TWO, TWO)
+            *stored, other = [re.findall(r"(?im)^matmul-affinity: (\S+)", head) for head in self.fake.seen]
+            self.assertEqual((len(stored), stored), (8, 8 * stored[:1]))
+            self.assertEqual(other, [])
+            texts.append(stored[0])
+        self.assertEqual(texts[2:], [["team"], []])
+        self.assertEqual(len({text for [text] in texts[:2]}), 2)
+
     def test_replies_that_break_off(self):
         for answer in FOUR[:-1], b"HTTP", FOUR.replace(b"1, 1", b"2, 2"):
             self.assertRaises(ConnectionError, self.play(answer, FOUR).matmul, TWO, TWO)

@@ -67,6 +67,6 @@ void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, con
     add(headers, "Access-Control-Allow-Methods", methods);
     add(headers, "Access-Control-Allow-Headers",
         "Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match, "
-        "Inference-Header-Content-Length");
+        "Inference-Header-Content-Length, Matmul-Affinity");
     add(headers, "Access-Control-Max-Age", "7200");
 }

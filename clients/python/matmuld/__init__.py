@@ -28,6 +28,7 @@ import functools
 import hashlib
 import json
 import os
+import secrets
 import ssl
 import threading
 import time
@@ -65,6 +66,9 @@ class Client:
     timeout_s  how long the server may be silent; also limits the time to connect
     retry_s    how long a request may wait in total while the server replies 429 or 503 with Retry-After
     context    for https: the certificates to trust (default: the system's)
+    affinity   sent as Matmul-Affinity with each request about stored matrices, so a balancer of several servers
+               chooses the same one (default: a random text for each client). Give the same text to clients that
+               share matrices; "" sends none.
     """
 
     def __init__(
@@ -75,9 +79,14 @@ class Client:
         timeout_s: float = 120.0,
         retry_s: float = 30.0,
         context: Optional[ssl.SSLContext] = None,
+        affinity: Optional[str] = None,
     ) -> None:
         self.url = url
-        self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context}
+        affinity = secrets.token_hex(8) if affinity is None else affinity
+        self._arguments = {"url": url, "key": key, "timeout_s": timeout_s, "retry_s": retry_s, "context": context,
+                           "affinity": affinity}  # fmt: skip
+        # Other requests have no such header, so the balancer can spread them.
+        self._affinity: Headers = {"Matmul-Affinity": affinity} if affinity else {}
         self._call = Transport(url, key, timeout_s, retry_s, context)
         self._local = threading.local()
         # Digest and ETag of each matrix that this client stored, by name. Dictionary operations are atomic.
@@ -138,7 +147,7 @@ class Client:
 
     def stored(self, name: str) -> Stored:
         """Returns a handle of a stored matrix. Raises Error (`no_such_matrix`) if there is none."""
-        headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW})
+        headers, _ = self._call.call("HEAD", _path(name), headers={"Accept": RAW, **self._affinity})
         stored = Stored(self, name, None, None)
         stored.etag = headers["etag"]
         return stored
@@ -222,14 +231,15 @@ class Stored:
         if known_digest == digest.digest() and self._is_there(known_etag):
             self.etag = known_etag
             return False
-        headers, _ = self.client._call.call("PUT", _path(self.name), query, [bytes_of(array)], {"Content-Type": RAW})
+        headers = {"Content-Type": RAW, **self.client._affinity}
+        headers, _ = self.client._call.call("PUT", _path(self.name), query, [bytes_of(array)], headers)
         self.etag = headers["etag"]
         self.client._known[self.name] = digest.digest(), headers["etag"]
         return True
 
     def _is_there(self, etag: str) -> bool:
         try:
-            self.client._call.call("HEAD", _path(self.name), headers={"Accept": RAW, "If-Match": etag})
+            self.client._call.call("HEAD", _path(self.name), headers={"Accept": RAW, "If-Match": etag, **self.client._affinity})
         except Error as error:
             if error.status not in (404, 412):
                 raise
@@ -239,14 +249,14 @@ class Stored:
     def get(self, *, rows: Part = None, cols: Part = None) -> Any:
         """Returns the matrix, or a part such as `rows=slice(0, 4)`. The server rejects negative bounds."""
         query = _query({"rows": rows, "cols": cols})
-        headers = {"Accept": RAW}
+        headers = {"Accept": RAW, **self.client._affinity}
         return _call_with_uploads([self], lambda: self.client._call.call("GET", _path(self.name), query, headers=headers))[1]
 
     def delete(self) -> None:
         """Deletes the matrix, if the server has it."""
         self.client._known.pop(self.name, None)
         try:
-            self.client._call.call("DELETE", _path(self.name))
+            self.client._call.call("DELETE", _path(self.name), headers=self.client._affinity)
         except Error as error:
             if error.code != "no_such_matrix":
                 raise
@@ -320,6 +330,8 @@ class Product:
         query, body = self._encode(_query({**parameters, "c": None, "bias": None}), terms)
         query.update(_query(own or {}))
         headers = {"Content-Type": RAW, **headers}
+        if "out" in query or any(isinstance(operand, Stored) for operand in (self.a, self.b, *terms.values())):
+            headers.update(self.client._affinity)
         begun = time.perf_counter()
         reply_headers, result = _call_with_uploads(
             (self.a, self.b, terms.get("bias")),  # not c, because the lost value may be a sum that has grown since its upload

@@ -136,8 +136,8 @@ class Transport:
 
         Raises Error for a status of 300 or more. 429 or 503 with Retry-After means that the server has done
         nothing. The request is then sent again after that time, for up to retry_s in total. A repeatable
-        request is also sent once more if the connection breaks before the reply begins. All other broken
-        connections raise ConnectionError. Raises TimeoutError (socket.timeout) if the server is silent for
+        request is also sent once more if the connection breaks before the reply begins, or if a proxy replies
+        502 because its connection to the server broke. All other broken connections raise ConnectionError. Raises TimeoutError (socket.timeout) if the server is silent for
         too long.
         """
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
@@ -161,6 +161,8 @@ class Transport:
         try:
             try:
                 response, is_sent = self._begin(connection, method, target, body, headers)
+                if response.status == 502 and repeatable:
+                    raise ConnectionError("the proxy's connection to the server broke")
             except (ConnectionError, *CLOSED_TLS):
                 if not repeatable:
                     raise
