@@ -63,8 +63,12 @@ enum mm_status mm_bearer_check(struct mm_request *request) {
     if (bytes == 0)
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "Authorization is not of the form 'Bearer KEY'; send 'Authorization: Bearer KEY'");
-    if (!mm_keys_admit(keys, key, bytes, &request->space))
+    struct mm_key_owner owner;
+    if (!mm_keys_admit(keys, key, bytes, &owner))
         return mm_fail(&request->error, MM_UNAUTHORIZED,
                        "the API key in Authorization is not valid here; ask the operator for one");
+    request->space = owner.space;
+    request->record.account = owner.account;
+    strcpy(request->record.key, owner.name);
     return MM_OK;
 }

@@ -81,27 +81,30 @@ static bool has_key(const struct mm_key_set *set, struct mm_slice key) {
     return mm_key_set_find(set, key.start, key.length) != MM_KEY_NONE;
 }
 
-static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice label, bool is_named) {
+static const char unnamed[] = "unnamed";
+
+/* Adds a key. If name.length is 0, the key has no name. */
+static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice name) {
     struct mm_key *added = &set->keys[set->count++];
     memcpy(added->words, key.start, key.length);
-    memcpy(added->label, label.start, label.length);
-    added->is_named = is_named;
+    added->is_named = name.length > 0;
+    memcpy(added->owner.name, added->is_named ? name.start : unnamed,
+           added->is_named ? name.length : sizeof unnamed);
 }
 
 static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, size_t number,
                                struct mm_error *error) {
     char where[32];
-    char digits[24];
     snprintf(where, sizeof where, "line %zu", number);
-    struct mm_slice label = {digits, (size_t)snprintf(digits, sizeof digits, "%zu", number)};
+    struct mm_slice name = {NULL, 0};
     struct mm_slice key = next_word(&line);
     if (key.length == 0 || key.start[0] == '#')
         return MM_OK;
     struct mm_slice second = next_word(&line);
     if (second.length > 0) {
-        label = key;
+        name = key;
         key = second;
-        if (!is_name(label))
+        if (!is_name(name))
             return mm_fail(
                 error, MM_BAD_REQUEST,
                 "%s: a name must be at most %d letters, digits, dots, dashes and underscores, of which "
@@ -118,7 +121,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
     if (has_key(set, key))
         return mm_fail(error, MM_BAD_REQUEST, "%s: the key is already on another line; remove one of them",
                        where);
-    add(set, key, label, second.length > 0);
+    add(set, key, name);
     return MM_OK;
 }
 
@@ -138,16 +141,14 @@ enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, str
     struct mm_slice rest = {list, strlen(list)};
     for (size_t number = 1; number == 1 || rest.start[-1] == ','; number++) {
         char where[32];
-        char name[32];
         snprintf(where, sizeof where, "key %zu", number);
-        struct mm_slice label = {name, (size_t)snprintf(name, sizeof name, "env:%zu", number)};
         struct mm_slice key = next_field(&rest, ',');
         if (has_key(set, key))
             continue;
         const enum mm_status status = check_key(set, key, where, error);
         if (status != MM_OK)
             return status;
-        add(set, key, label, false);
+        add(set, key, (struct mm_slice){NULL, 0});
     }
     return MM_OK;
 }
@@ -172,11 +173,12 @@ size_t mm_key_set_find(const struct mm_key_set *set, const char *key, size_t byt
     return found;
 }
 
-enum { LABELS_MAX = 4 * MM_KEYS_MAX, FILE_BYTES_MAX = 1 << 20 };
-
-struct counter {
-    uint64_t requests; /* __atomic access only */
-    char label[MM_KEY_NAME_MAX + 1];
+enum {
+    UNNAMED,
+    OTHER,
+    FIRST_NAME,
+    ACCOUNTS_MAX = FIRST_NAME + MM_ACCOUNT_NAMES_MAX,
+    FILE_BYTES_MAX = 1 << 20
 };
 
 struct mm_keys {
@@ -184,8 +186,8 @@ struct mm_keys {
     struct mm_key_set *current;
     pthread_rwlock_t lock; /* guards `current`; a waiting reload blocks new readers */
     uint64_t space_count;  /* namespaces created since the start; only the thread that reads keys uses it */
-    size_t label_count;    /* entries of `counters` in use; __atomic access only */
-    struct counter counters[LABELS_MAX];
+    size_t account_count;  /* entries of `accounts` in use; __atomic access only */
+    struct mm_account accounts[ACCOUNTS_MAX];
 };
 
 static enum mm_status add_file(struct mm_key_set *set, const char *path, struct mm_error *error) {
@@ -206,27 +208,17 @@ static enum mm_status add_environment(struct mm_key_set *set, const char *list, 
     return mm_fail(error, MM_BAD_REQUEST, "MATMULD_API_KEY: %s", why.detail);
 }
 
-/* Returns the index of the label's counter. Adds a missing counter; returns LABELS_MAX if that fails. */
-static unsigned find_counter(struct mm_keys *keys, const char *label) {
-    size_t count = mm_keys_label_count(keys);
-    for (unsigned index = 0; index < count; index++)
-        if (strcmp(keys->counters[index].label, label) == 0)
-            return index;
-    if (count == LABELS_MAX)
-        return LABELS_MAX;
-    memcpy(keys->counters[count].label, label, strlen(label));
-    __atomic_store_n(&keys->label_count, count + 1, __ATOMIC_RELEASE);
-    return (unsigned)count;
-}
-
-static enum mm_status find_counters(struct mm_keys *keys, struct mm_key_set *made, struct mm_error *error) {
-    for (size_t index = 0; index < made->count; index++) {
-        made->keys[index].counter = find_counter(keys, made->keys[index].label);
-        if (made->keys[index].counter == LABELS_MAX)
-            return mm_fail(error, MM_BAD_REQUEST,
-                           "over %d names of keys were in force since the start: start again", LABELS_MAX);
-    }
-    return MM_OK;
+/* Returns the account of a name. Adds a missing account while there is space. */
+static struct mm_account *find_account(struct mm_keys *keys, const char *name) {
+    const size_t count = mm_keys_account_count(keys);
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(keys->accounts[index].name, name) == 0)
+            return &keys->accounts[index];
+    if (count == ACCOUNTS_MAX)
+        return &keys->accounts[OTHER];
+    strcpy(keys->accounts[count].name, name);
+    __atomic_store_n(&keys->account_count, count + 1, __ATOMIC_RELEASE);
+    return &keys->accounts[count];
 }
 
 /* Returns one of the first `count` keys that has the same owner as `key`, or NULL if there is none. Keys with
@@ -238,20 +230,21 @@ static const struct mm_key *find_owner(const struct mm_key_set *set, size_t coun
         index = mm_key_set_find(set, text, strnlen(text, MM_KEY_BYTES_MAX));
     else
         while (index < count &&
-               !(set->keys[index].is_named && strcmp(set->keys[index].label, key->label) == 0))
+               !(set->keys[index].is_named && strcmp(set->keys[index].owner.name, key->owner.name) == 0))
             index++;
     return index < count && set->keys[index].is_named == key->is_named ? &set->keys[index] : NULL;
 }
 
-/* Gives each key of the new set `made` a namespace. If the key's owner already has a namespace in `made` or
- * in the current set, the key gets that namespace. */
-static void find_spaces(struct mm_keys *keys, struct mm_key_set *made) {
+/* Gives each key of the new set `made` an account and a namespace. If the key's owner already has a namespace
+ * in `made` or in the current set, the key gets that namespace. */
+static void find_owners(struct mm_keys *keys, struct mm_key_set *made) {
     for (size_t index = 0; index < made->count; index++) {
         struct mm_key *key = &made->keys[index];
         const struct mm_key *owner = find_owner(made, index, key);
         if (owner == NULL && keys->current != NULL)
             owner = find_owner(keys->current, keys->current->count, key);
-        key->space = owner != NULL ? owner->space : ++keys->space_count;
+        key->owner.space = owner != NULL ? owner->owner.space : ++keys->space_count;
+        key->owner.account = find_account(keys, key->owner.name);
     }
 }
 
@@ -271,8 +264,8 @@ static struct mm_key_set *read_keys(struct mm_keys *keys, struct mm_error *error
         status = add_file(made, options->api_key_file, error);
     if (status == MM_OK && options->api_key != NULL)
         status = add_environment(made, options->api_key, error);
-    if (status == MM_OK && find_counters(keys, made, error) == MM_OK) {
-        find_spaces(keys, made);
+    if (status == MM_OK) {
+        find_owners(keys, made);
         return made;
     }
     mm_key_set_close(made);
@@ -287,6 +280,9 @@ enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **k
     if (opened == NULL)
         return fail_memory(error);
     opened->options = options;
+    strcpy(opened->accounts[UNNAMED].name, unnamed);
+    strcpy(opened->accounts[OTHER].name, "other");
+    opened->account_count = FIRST_NAME;
     opened->current = read_keys(opened, error);
     if (opened->current == NULL) {
         free(opened);
@@ -322,16 +318,15 @@ bool mm_keys_reload(struct mm_keys *keys) {
     return true;
 }
 
-bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, uint64_t *space) {
+bool mm_keys_admit(struct mm_keys *keys, const char *key, size_t bytes, struct mm_key_owner *owner) {
     pthread_rwlock_rdlock(&keys->lock);
     const size_t found = mm_key_set_find(keys->current, key, bytes);
-    const unsigned counter = found == MM_KEY_NONE ? LABELS_MAX : keys->current->keys[found].counter;
-    *space = found == MM_KEY_NONE ? 0 : keys->current->keys[found].space;
+    if (found != MM_KEY_NONE)
+        *owner = keys->current->keys[found].owner;
     pthread_rwlock_unlock(&keys->lock);
-    if (counter == LABELS_MAX)
-        return false;
-    __atomic_add_fetch(&keys->counters[counter].requests, 1, __ATOMIC_RELAXED);
-    return true;
+    if (found != MM_KEY_NONE)
+        __atomic_add_fetch(&owner->account->requests, 1, __ATOMIC_RELAXED);
+    return found != MM_KEY_NONE;
 }
 
 size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64_t *newest) {
@@ -339,19 +334,15 @@ size_t mm_keys_spaces(struct mm_keys *keys, uint64_t spaces[MM_KEYS_MAX], uint64
     pthread_rwlock_rdlock(&keys->lock);
     const size_t count = keys->current->count;
     for (size_t index = 0; index < count; index++)
-        spaces[index] = keys->current->keys[index].space;
+        spaces[index] = keys->current->keys[index].owner.space;
     pthread_rwlock_unlock(&keys->lock);
     return count;
 }
 
-size_t mm_keys_label_count(const struct mm_keys *keys) {
-    return __atomic_load_n(&keys->label_count, __ATOMIC_ACQUIRE);
+size_t mm_keys_account_count(const struct mm_keys *keys) {
+    return __atomic_load_n(&keys->account_count, __ATOMIC_ACQUIRE);
 }
 
-const char *mm_keys_label(const struct mm_keys *keys, size_t index) {
-    return keys->counters[index].label;
-}
-
-uint64_t mm_keys_requests(const struct mm_keys *keys, size_t index) {
-    return __atomic_load_n(&keys->counters[index].requests, __ATOMIC_RELAXED);
+const struct mm_account *mm_keys_account(const struct mm_keys *keys, size_t index) {
+    return &keys->accounts[index];
 }

@@ -199,7 +199,7 @@ enum mm_status mm_operation_complete(struct mm_request *request) {
         return MM_OK;
     }
     record_spans(request);
-    mm_metrics_work(&operation->job.work);
+    mm_metrics_work(&operation->job.work, request->record.account);
     return mm_operation_answer(request);
 }
 

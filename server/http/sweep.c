@@ -225,7 +225,8 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
                                            .error = &error,
                                            .request_id = request_id,
                                            .cors = mm_cors_decide(server->options, NULL)};
-    mm_record_cut_head(request_id, &error, mm_connection_cut_from_outside(connection, &reply),
+    mm_record_cut_head(request_id, &connection->address, &error,
+                       mm_connection_cut_from_outside(connection, &reply),
                        now_ns - connection->head_since_ns);
 }
 

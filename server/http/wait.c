@@ -168,7 +168,7 @@ static void work_done(struct mm_work *first) {
     struct ends ends = {{NULL}, {NULL}};
     struct mm_work *next;
     for (struct mm_work *work = first; work != NULL; work = work->next)
-        mm_metrics_work(work);
+        mm_metrics_work(work, ((struct mm_request *)work->owner)->record.account);
     pthread_mutex_lock(&server->mutex);
     for (struct mm_work *work = first; work != NULL; work = next) {
         struct mm_error error = {.status = MM_OK}; /* the route itself reads work->error */

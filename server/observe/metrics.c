@@ -112,8 +112,19 @@ static void count_model(struct mm_oip_stats *model, const struct mm_record *reco
     add(&model->launch_millionths, 1000000 / (batched > 0 ? batched : 1));
 }
 
+/* Counts what a request with an API key moved, and why it was refused. mm_keys_admit has counted the request.
+ */
+static void count_account(struct mm_account *account, const struct mm_record *record) {
+    add(&account->in_bytes, record->in_bytes);
+    add(&account->out_bytes, record->out_bytes);
+    if (record->problem != MM_OK)
+        add(&account->rejected[record->problem], 1);
+}
+
 void mm_metrics_end(const struct mm_record *record) {
     struct mm_counts *counts = mine();
+    if (record->account != NULL)
+        count_account(record->account, record);
     if (record->model != NULL)
         count_model(record->model, record);
     observe(&counts->durations[record->route], record->duration_ns);
@@ -141,7 +152,18 @@ static void count_device_error(struct mm_counts *counts, const struct mm_device 
         add(&counts->device_errors[device->number][status], 1);
 }
 
-void mm_metrics_work(struct mm_work *work) {
+/* Counts a computed job. Divides the time of a launch by its jobs, so all accounts together have the time of
+ * the devices. */
+static void count_job(struct mm_account *account, const struct mm_job *job, double flops) {
+    const unsigned batched = job->outcome.batched;
+    add(&account->kernel_ns, job->outcome.span_ns[MM_SPAN_KERNEL] / (batched > 0 ? batched : 1));
+    if (job->outcome.ran->op != MM_MATMUL)
+        return;
+    add(&account->products, 1);
+    add_double(&account->flops, flops);
+}
+
+void mm_metrics_work(struct mm_work *work, struct mm_account *account) {
     struct mm_counts *counts = mine();
     const struct mm_job *job = mm_work_job(work);
     count_device_error(counts, work->device, work->error.status);
@@ -163,7 +185,10 @@ void mm_metrics_work(struct mm_work *work) {
     if (outcome->ran->op == MM_MATMUL)
         add(&counts->products[job->product.a.dtype], 1);
     add(&counts->paths[outcome->path.kind], 1);
-    add_double(&counts->flops[slot], mm_product_flops(&job->product));
+    const double flops = mm_product_flops(&job->product);
+    add_double(&counts->flops[slot], flops);
+    if (account != NULL)
+        count_job(account, job, flops);
 }
 
 void mm_metrics_rows(const struct mm_benchmark *benchmark) {

@@ -65,8 +65,8 @@ void mm_metrics_end(const struct mm_record *record);
 /* Counts a client that was disconnected because it read a reply too slowly after the request had ended. */
 void mm_metrics_drop(void);
 
-/* Counts a job that has ended, even if its client has left. */
-void mm_metrics_work(struct mm_work *work);
+/* Counts a job that has ended, even if its client has left. `account` is the client's, or NULL. */
+void mm_metrics_work(struct mm_work *work, struct mm_account *account);
 
 void mm_metrics_rows(const struct mm_benchmark *benchmark);
 

@@ -23,6 +23,7 @@ static void copy_text(char *to, const char *from, size_t size) {
 void mm_record_begin(struct mm_request *request, const char *method) {
     struct mm_record *record = &request->record;
     record->request_id = request->request_id;
+    record->client = &request->client;
     record->route = mm_route_label_index(request->path);
     copy_text(record->method, method, sizeof record->method);
     if (record->route == MM_ROUTE_OTHER)
@@ -99,9 +100,10 @@ void mm_record_end(struct mm_request *request, bool sent) {
     pass_on(record);
 }
 
-void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
-                        uint64_t duration_ns) {
+void mm_record_cut_head(const char *request_id, const struct mm_address *client, const struct mm_error *error,
+                        size_t out_bytes, uint64_t duration_ns) {
     const struct mm_record record = {.request_id = request_id,
+                                     .client = client,
                                      .route = MM_ROUTE_OTHER,
                                      .code = mm_problem_http(error->status),
                                      .problem = error->status,

@@ -4,6 +4,8 @@
 #include "api/call.h"
 #include "api/oip/oip.h"
 #include "gpu/queue/job.h"
+#include "server/auth/account.h"
+#include "server/http/address.h"
 #include "server/observe/log.h"
 
 struct mm_request;
@@ -25,6 +27,9 @@ const char *mm_stage_name(unsigned stage);
 /* Texts are bytes from the client, truncated and not escaped. A number that does not apply is 0. */
 struct mm_record {
     const char *request_id;                /* must live as long as the record */
+    const struct mm_address *client;       /* must live as long as the record */
+    char key[MM_KEY_NAME_MAX + 1];         /* name of the API key's owner; "": no key */
+    struct mm_account *account;            /* NULL: no key */
     char method[MM_RECORD_METHOD_MAX + 1]; /* as the client sent it */
     char path[MM_RECORD_PATH_MAX + 1];     /* decoded path if `route` is MM_ROUTE_OTHER; otherwise "" */
     size_t route;                          /* index of the route's label (mm_route_label_index) */
@@ -64,8 +69,8 @@ void mm_record_cut(struct mm_request *request, const struct mm_error *error, siz
 void mm_record_end(struct mm_request *request, bool sent);
 
 /* Counts and logs a head that was late and so has no struct mm_request. Any thread may call it. */
-void mm_record_cut_head(const char *request_id, const struct mm_error *error, size_t out_bytes,
-                        uint64_t duration_ns);
+void mm_record_cut_head(const char *request_id, const struct mm_address *client, const struct mm_error *error,
+                        size_t out_bytes, uint64_t duration_ns);
 
 enum { MM_REQUEST_LINE_MAX = 2048 };
 

@@ -58,6 +58,13 @@ static void put_foreign(struct line *line, const char *name, const char *text) {
     *line->end++ = '"';
 }
 
+static void put_address(struct line *line, const char *name, const struct mm_address *address) {
+    put_name(line, name);
+    put_quote(line);
+    line->end = mm_address_put(line->end, address);
+    put_quote(line);
+}
+
 static void put_count(struct line *line, const char *name, uint64_t count) {
     put_name(line, name);
     line->end = mm_put_digits(line->end, count);
@@ -85,6 +92,10 @@ static void put_work(struct line *line, struct mm_work *work) {
 
 static void put_record(struct line *line, const struct mm_record *record) {
     put_word(line, "request_id", record->request_id);
+    if (record->key[0] != '\0')
+        put_word(line, "key", record->key);
+    if (record->client != NULL)
+        put_address(line, "client", record->client);
     put_foreign(line, "method", record->method);
     put_word(line, "route", mm_route_label(record->route));
     if (record->path[0] != '\0')

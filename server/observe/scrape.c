@@ -1,7 +1,7 @@
 /* GET /metrics, in Prometheus' text format 0.0.4
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). Each metric is a row of a table. The row
  * lists the metric's counts, or has a function that writes its samples. Every label has samples from the
- * start, even if they are 0. Only labels of devices appear later. */
+ * start, even if they are 0. Only labels of devices, names of keys and their problems appear later. */
 #include "api/text.h"
 #include "commit.h"
 #include "gpu/store/store.h"
@@ -155,11 +155,57 @@ static void write_flops(const struct scrape *scrape) {
     write_variants(scrape, true);
 }
 
-static void write_keys(const struct scrape *scrape) {
+/* Returns the account `index`, or NULL after the last account. If requests need no keys, or if everybody may
+ * read the page, there are no accounts. */
+static const struct mm_account *account_at(const struct scrape *scrape, size_t index) {
     const struct mm_keys *keys = scrape->server->keys;
-    const size_t count = keys == NULL ? 0 : mm_keys_label_count(keys);
-    for (size_t index = 0; index < count; index++)
-        put_count(scrape, LABELS({"key", mm_keys_label(keys, index)}), mm_keys_requests(keys, index));
+    const bool is_shown = keys != NULL && !scrape->server->options->open_metrics;
+    return is_shown && index < mm_keys_account_count(keys) ? mm_keys_account(keys, index) : NULL;
+}
+
+static uint64_t load(const uint64_t *count) {
+    return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
+/* Writes the count at the offset `first` of each account. */
+static void write_key_counts(const struct scrape *scrape) {
+    const struct mm_account *account;
+    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++)
+        put_count(scrape, LABELS({"key", account->name}),
+                  load((const uint64_t *)((const char *)account + scrape->first)));
+}
+
+static void write_key_bytes(const struct scrape *scrape) {
+    const struct mm_account *account;
+    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++) {
+        put_count(scrape, LABELS({"key", account->name}, {"direction", "in"}), load(&account->in_bytes));
+        put_count(scrape, LABELS({"key", account->name}, {"direction", "out"}), load(&account->out_bytes));
+    }
+}
+
+static void write_key_flops(const struct scrape *scrape) {
+    const struct mm_account *account;
+    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++) {
+        double flops;
+        __atomic_load(&account->flops, &flops, __ATOMIC_RELAXED);
+        put_number(scrape, LABELS({"key", account->name}), flops);
+    }
+}
+
+static void write_key_seconds(const struct scrape *scrape) {
+    const struct mm_account *account;
+    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++)
+        put_number(scrape, LABELS({"key", account->name}), (double)load(&account->kernel_ns) / 1e9);
+}
+
+/* Leaves out reasons that a name has not had, because 256 names with each reason would be a long page. */
+static void write_key_rejections(const struct scrape *scrape) {
+    const struct mm_account *account;
+    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++)
+        for (unsigned status = MM_OK + 1; status < MM_STATUS_COUNT; status++)
+            if (load(&account->rejected[status]) > 0)
+                put_count(scrape, LABELS({"key", account->name}, {"reason", mm_status_name(status)}),
+                          load(&account->rejected[status]));
 }
 
 /* Without TLS there is no sample, because 0 would look like a certificate that expired long ago. */
@@ -319,7 +365,21 @@ static const struct family {
     {"matmuld_rejected_total", "counter", "Requests answered with a problem, by its code.",
      ARRAY("reason", mm_status_name, counts.rejected, MM_OK + 1, MM_STATUS_COUNT)},
     {"matmuld_key_requests_total", "counter",
-     "Requests with a valid API key, by the key's name, or by its line if it has none.", .write = write_keys},
+     "Requests with a valid API key, by the key's name; unnamed: keys without one; other: names after the "
+     "first 256.",
+     .write = write_key_counts, .first = offsetof(struct mm_account, requests)},
+    {"matmuld_key_products_total", "counter", "Products that were computed for the keys of a name.",
+     .write = write_key_counts, .first = offsetof(struct mm_account, products)},
+    {"matmuld_key_flops_total", "counter", "Floating-point operations of these products.",
+     .write = write_key_flops},
+    {"matmuld_key_kernel_seconds_total", "counter",
+     "Kernel time for the keys of a name; of a launch that several products share, each has its part.",
+     .write = write_key_seconds},
+    {"matmuld_key_bytes_total", "counter", "Bytes of the bodies of requests (in) and of replies (out).",
+     .write = write_key_bytes},
+    {"matmuld_key_rejected_total", "counter",
+     "Requests with a valid key that were answered with a problem, by its code; only codes that occurred.",
+     .write = write_key_rejections},
     {"matmuld_unauthorized_total", "counter", "Requests without a valid API key where one is needed.",
      COUNT(counts.rejected[MM_UNAUTHORIZED])},
     {"matmuld_reload_failures_total", "counter",

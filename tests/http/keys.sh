@@ -83,14 +83,14 @@ same "with Expect: bytes sent" 0 "$uploaded"
 same "a small body: the connection stays" '401 1 200 0' "$(curl -s --max-time 30 -w '%{http_code} %{num_connects} ' -o "$scratch/got" \
     -d "$product" "$url/v1/matmul" --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' "$url/healthz")"
 
-# Counters name a key by its name, its line in the file, or its place in the environment variable.
+# Keys without a name, of the file and of the environment, count together.
 before=$(counted unauthorized_total)
 by 401 "$wrong" GET /v1/devices
 same "refusals are counted" "$((before + 1)) $((before + 1))" "$(counted unauthorized_total) $(counted 'rejected_total{reason="unauthorized"}')"
-for row in "$bob 4" "$env env:1"; do
-    before=$(counted "key_requests_total{key=\"${row#* }\"}")
-    by 200 "${row% *}" GET /v1/devices
-    same "requests counted for ${row#* }" $((before + 1)) "$(counted "key_requests_total{key=\"${row#* }\"}")"
+for key in "$bob" "$env"; do
+    before=$(counted 'key_requests_total{key="unnamed"}')
+    by 200 "$key" GET /v1/devices
+    same "requests counted for keys without a name" $((before + 1)) "$(counted 'key_requests_total{key="unnamed"}')"
 done
 
 # A file with an error changes nothing. A valid file adds and removes keys and keeps the counters.
@@ -101,11 +101,34 @@ by 401 "$carol" GET /v1/devices
 same "reloads that failed" 1 "$(counted 'reload_failures_total{what="keys"}')"
 printf 'carol %s\nalice %s\n' "$carol" "$alice" >"$file"
 reload 'API keys in force: 3'
-by 200 "$carol" GET /v1/devices
+by 200 "$carol" POST /v1/matmul -d "$product"
+out_bytes=$(wc -c <"$scratch/got")
+by 422 "$carol" POST /v1/matmul -d '{"a":[[1,2]],"b":[[3]]}'
+out_bytes=$((out_bytes + $(wc -c <"$scratch/got")))
 by 200 "$env" GET /v1/devices
 by 401 "$bob" GET /v1/devices
-same "requests of carol" 1 "$(counted 'key_requests_total{key="carol"}')"
-same "requests with the key of the removed line 4" 3 "$(counted 'key_requests_total{key="4"}')"
+
+# has SERIES NUMBER: succeeds if the value is NUMBER. The server counts bytes shortly after the reply.
+has() {
+    [ "$(counted "$1")" = "$2" ]
+}
+
+while read -r number series; do
+    await 30 has "$series" "$number" || fail "$series is $(counted "$series") instead of $number"
+done <<END
+2 key_requests_total{key="carol"}
+1 key_products_total{key="carol"}
+2 key_flops_total{key="carol"}
+$((${#product} + 23)) key_bytes_total{key="carol",direction="in"}
+$out_bytes key_bytes_total{key="carol",direction="out"}
+1 key_rejected_total{key="carol",reason="bad_shape"}
+0 key_requests_total{key="other"}
+END
+like "kernel seconds of carol" '[0-9]*' "$(counted 'key_kernel_seconds_total{key="carol"}')"
+same "refusals that did not happen" 0 "$(grep -c '^matmuld_key_rejected_total{key="other"' "$scratch/metrics")"
+# The log has the name. A request without a valid key has none.
+same "names in the log" 'null "alice" "carol" "unnamed"' \
+    "$(jq -sc 'map(select(.route == "/v1/matmul").key) | unique[]' "$scratch/log" | paste -sd ' ' -)"
 
 # No request of a key that stays is lost in a reload.
 change_keys() {
@@ -127,7 +150,9 @@ stop_and_look
 chmod 644 "$file"
 start --api-key-file "$file" --open-metrics --log-format json
 like "a key file that every user can read: the log" '*"level":"warn"*can be read by every user*' "$(cat "$scratch/log")"
+by 200 "$alice" GET /v1/devices
 by 200 '' GET /metrics
+same "open metrics: series of keys" 0 "$(grep -c '^matmuld_key_' "$scratch/got")"
 by 401 '' GET /v1/devices
 stop_and_look
 

@@ -93,9 +93,19 @@ same "every line is an object" "$(wc -l <"$scratch/log" | tr -d ' ')" "$(jq -c '
 same "request ids that appear twice" "" "$(jq -r 'select(.message == "request").request_id' "$scratch/log" | sort | uniq -d)"
 same "the last line" stopped "$(tail -n 1 "$scratch/log" | jq -r .message)"
 
+# A trusted proxy names the client, in one header or in several. Other peers cannot.
+start --log-format json --trusted-proxies 127.0.0.1,10.0.0.0/8
+logs '.client == "127.0.0.1" and (has("key") | not)' "$url/v1/devices"
+logs '.client == "192.0.2.1"' "$url/v1/devices" -H 'X-Forwarded-For: 198.51.100.7' -H 'x-forwarded-for: 192.0.2.1, 10.0.0.1'
+logs '.client == "2001:db8::1"' "$url/nothing" -H 'X-Forwarded-For: 2001:DB8:0::1'
+logs '.client == "127.0.0.1"' "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1"'
+logs '.client == "127.0.0.1"' "$url/v1/devices" -H "X-Forwarded-For: $(printf '192.0.2.1, %.0s' $(seq 500))192.0.2.1"
+logs '.client == "127.0.0.2"' --interface 127.0.0.2 "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1'
+stop
+
 start --log-format text
 curl -s -o "$scratch/got" -H 'X-Request-Id: product.2' -d "$product" "$url/v1/matmul?verify=1"
-like "a product as text" "[0-9]*Z info  request request_id=product.2 method=\"POST\" route=/v1/matmul code=200 in_bytes=${#product} \
+like "a product as text" "[0-9]*Z info  request request_id=product.2 client=127.0.0.1 method=\"POST\" route=/v1/matmul code=200 in_bytes=${#product} \
 out_bytes=$(wc -c <"$scratch/got" | tr -d ' ') m=3 k=2 n=1 a=inline b=inline backend=cpu variant=tiled_8 device=0 verify=passed receive_ms=[0-9]*.[0-9][0-9][0-9] \
 decode_ms=* queue_ms=* upload_ms=0.000 kernel_ms=* download_ms=* encode_ms=* send_ms=* duration_ms=*.[0-9][0-9][0-9]" "$(line product.2)"
 stop

@@ -90,6 +90,7 @@ for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage
     counts "$series" 0
 done
 counts queue_jobs_max 77
+same "without keys: series of keys" 0 "$(grep -c '^matmuld_key_' "$page")"
 counts "build_info{version=\"$("$MATMULD" --version | cut -d ' ' -f 2)\",commit=\"$("$MATMULD" --version | cut -d ' ' -f 4)\",backends=\"$(sed -n 's/.*backends="\([^"]*\)".*/\1/p' "$page")\"}" 1
 for name in cpu_seconds_total resident_memory_bytes virtual_memory_bytes open_fds max_fds start_time_seconds; do
     same "process_$name, above 0" yes "$(awk -v name="process_$name" '$1 == name && $2 > 0 { print "yes" }' "$page")"

@@ -165,22 +165,22 @@ static struct mm_keys *open_keys(const struct mm_options *options) {
 }
 
 static bool admits(struct mm_keys *keys, const char *key) {
-    uint64_t space;
-    return mm_keys_admit(keys, key, strlen(key), &space);
+    struct mm_key_owner owner;
+    return mm_keys_admit(keys, key, strlen(key), &owner);
 }
 
-/* Returns the number of requests under the label, which must occur only once. */
-static uint64_t requests_of(const struct mm_keys *keys, const char *label) {
-    uint64_t requests = 0;
-    unsigned seen = 0;
-    for (size_t index = 0; index < mm_keys_label_count(keys); index++) {
-        if (strcmp(mm_keys_label(keys, index), label) == 0) {
-            requests = mm_keys_requests(keys, index);
-            seen++;
+/* Returns the number of requests under the name, which must have only one account. */
+static uint64_t requests_of(const struct mm_keys *keys, const char *name) {
+    const struct mm_account *found = NULL;
+    for (size_t index = 0; index < mm_keys_account_count(keys); index++) {
+        const struct mm_account *account = mm_keys_account(keys, index);
+        if (strcmp(account->name, name) == 0) {
+            assert_null(found);
+            found = account;
         }
     }
-    assert_int_equal(seen, 1);
-    return requests;
+    assert_non_null(found);
+    return found->requests;
 }
 
 static void files_are_regular_and_have_a_limit(void **state) {
@@ -212,31 +212,35 @@ static void write_names(unsigned first) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* The process counts requests of at most 4096 names. A reload that would add another name has no effect. */
-static void count_of_names_is_limited(void **state) {
+/* The first 256 names since the start have accounts, which a reload does not take away. Later names share the
+ * account "other", but keep their name for the log. Keys without a name share the account "unnamed". */
+static void count_of_accounts_is_limited(void **state) {
     const struct mm_options options = {.api_key_file = path};
+    struct mm_key_owner owner;
     write_names(0);
     struct mm_keys *keys = open_keys(&options);
-    for (unsigned reload = 1; reload < 4; reload++) {
-        write_names(1024 * reload);
-        mm_keys_reload(keys);
-    }
-    assert_int_equal(mm_keys_label_count(keys), 4096);
-    assert_true(admits(keys, "key-of-this-name-00004095"));
-    write_file("one-more " STAYS "\n");
+    assert_int_equal(mm_keys_account_count(keys), 258);
+    assert_true(admits(keys, "key-of-this-name-00000255"));
+    assert_true(admits(keys, "key-of-this-name-00000256"));
+    assert_true(mm_keys_admit(keys, "key-of-this-name-00001023", 25, &owner));
+    assert_string_equal(owner.name, "name-1023");
+    write_file("one-more " STAYS "\n" GOES "\n" COMES "\nname-255 key-of-this-name-00000255\n");
     mm_keys_reload(keys);
-    assert_int_equal(mm_keys_label_count(keys), 4096);
-    assert_false(admits(keys, STAYS));
-    assert_true(admits(keys, "key-of-this-name-00004095"));
-    assert_int_equal(requests_of(keys, "name-4095"), 2);
+    assert_int_equal(mm_keys_account_count(keys), 258);
+    assert_true(admits(keys, "key-of-this-name-00000255") && admits(keys, STAYS));
+    assert_true(admits(keys, COMES) && mm_keys_admit(keys, GOES, strlen(GOES), &owner));
+    assert_string_equal(owner.name, "unnamed");
+    assert_int_equal(requests_of(keys, "name-255"), 2);
+    assert_int_equal(requests_of(keys, "other"), 3);
+    assert_int_equal(requests_of(keys, "unnamed"), 2);
     mm_keys_close(keys);
 }
 
 static uint64_t space_of(struct mm_keys *keys, const char *key) {
-    uint64_t space = 0;
-    assert_true(mm_keys_admit(keys, key, strlen(key), &space));
-    assert_true(space > 0);
-    return space;
+    struct mm_key_owner owner = {.space = 0};
+    assert_true(mm_keys_admit(keys, key, strlen(key), &owner));
+    assert_true(owner.space > 0);
+    return owner.space;
 }
 
 /* All keys with one name use the same namespace. A key without a name has a namespace of its own. If a reload
@@ -326,5 +330,6 @@ static int remove_file(void **state) {
 }
 
 RUN_TESTS_BETWEEN(make_file, remove_file, key_files_and_lists_are_checked, only_whole_keys_match,
-                  largest_key_set_is_accepted, files_are_regular_and_have_a_limit, count_of_names_is_limited,
-                  namespaces_belong_to_names_or_keys, keys_can_be_reloaded_during_checks)
+                  largest_key_set_is_accepted, files_are_regular_and_have_a_limit,
+                  count_of_accounts_is_limited, namespaces_belong_to_names_or_keys,
+                  keys_can_be_reloaded_during_checks)

@@ -107,7 +107,7 @@ static void test_paths_and_checks(void **state) {
         job.outcome.verification = cases[index].check;
         job.product.m = cases[index].m;
         job.work.error.status = cases[index].status;
-        mm_metrics_work(&job.work);
+        mm_metrics_work(&job.work, NULL);
     }
     sum();
     assert_int_equal(counts.paths[MM_PATH_CERTIFIED], 1);
@@ -118,11 +118,16 @@ static void test_paths_and_checks(void **state) {
     assert_int_equal(counts.verdicts[MM_VERDICT_UNJUDGED], 1);
 }
 
+static struct mm_account account;
+
 static void *count(void *argument) {
     struct mm_job job = make_job();
     struct mm_record record = {.route = MM_ROUTE_OTHER,
                                .code = 200,
                                .work = &job.work,
+                               .account = &account,
+                               .in_bytes = 3,
+                               .out_bytes = 5,
                                .duration_ns = 7,
                                .cancelled_in = MM_SPAN_QUEUE};
     for (unsigned stage = 0; stage < MM_STAGE_COUNT; stage++)
@@ -130,7 +135,7 @@ static void *count(void *argument) {
     record.cancelled = true;
     for (int round = 0; round < ROUNDS; round++) {
         mm_metrics_begin();
-        mm_metrics_work(&job.work);
+        mm_metrics_work(&job.work, &account);
         mm_metrics_end(&record);
     }
     return NULL;
@@ -162,6 +167,38 @@ static void test_threads(void **state) {
     assert_int_equal(counts.uploaded_bytes, 11 * total);
     assert_int_equal(counts.downloaded_bytes, 13 * total);
     assert_int_equal(mm_counts_in_flight(&counts), 0);
+    assert_int_equal(account.products, total);
+    assert_true(account.flops == 210.0 * (double)total);
+    assert_int_equal(account.kernel_ns, 2500 * total);
+    assert_int_equal(account.in_bytes, 3 * total);
+    assert_int_equal(account.out_bytes, 5 * total);
 }
 
-RUN_TESTS_BETWEEN(note_counts, NULL, test_every_code, test_buckets, test_paths_and_checks, test_threads)
+/* Jobs that share a launch share its time. A failed job, an empty product and a transpose are no products. */
+static void test_accounts(void **state) {
+    struct mm_account mine = {.name = "a"};
+    struct mm_job job = make_job();
+    job.outcome.batched = 5;
+    mm_metrics_work(&job.work, &mine);
+    assert_int_equal(mine.kernel_ns, 500);
+    job.work.error.status = MM_DEVICE_FAILED;
+    mm_metrics_work(&job.work, &mine);
+    job = make_job();
+    job.product.m = 0;
+    mm_metrics_work(&job.work, &mine);
+    job = make_job();
+    while (job.outcome.ran->op != MM_TRANSPOSE)
+        job.outcome.ran++;
+    mm_metrics_work(&job.work, &mine);
+    assert_int_equal(mine.kernel_ns, 3000);
+    assert_int_equal(mine.products, 1);
+    assert_true(mine.flops == 210.0);
+    const struct mm_record record = {.code = 429, .problem = MM_BUSY, .account = &mine, .in_bytes = 9};
+    mm_metrics_end(&record);
+    assert_int_equal(mine.rejected[MM_BUSY], 1);
+    assert_int_equal(mine.rejected[MM_OK], 0);
+    assert_int_equal(mine.in_bytes, 9);
+}
+
+RUN_TESTS_BETWEEN(note_counts, NULL, test_every_code, test_buckets, test_paths_and_checks, test_accounts,
+                  test_threads)

@@ -53,7 +53,11 @@ static void test_longest(void **state) {
     char request_id[129];
     memset(request_id, 'x', sizeof request_id - 1);
     request_id[128] = '\0';
+    struct mm_address client;
+    memset(&client, 0xff, sizeof client);
     struct mm_record record = {.request_id = request_id,
+                               .client = &client,
+                               .key = "name-of-15-char",
                                .route = MM_ROUTE_OTHER,
                                .code = 415,
                                .problem = MM_UNSUPPORTED_MEDIA_TYPE,
@@ -77,6 +81,8 @@ static void test_longest(void **state) {
         record.stage_ns[stage] = UINT64_MAX - 500;
     json_decref(parse_line(&record));
     assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " device=4294967295 "));
+    assert_non_null(
+        strstr(line, " key=name-of-15-char client=ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff method="));
 }
 
 RUN_TESTS(test_hostile_bytes, test_longest)
