@@ -375,6 +375,7 @@ int main(int argc, char **argv) {
     }
     complete_options(&options);
     mm_log_set_format(strcmp(options.log_format, "json") == 0 ? MM_LOG_JSON : MM_LOG_TEXT);
+    mm_log_set_level(options.log_level);
     mm_environment_warn();
     fill_standard_streams();
     struct mm_keys *keys = NULL;

@@ -117,6 +117,9 @@ static const struct option table[] = {
      "the page at / and /docs is switched off and answered with 404"},
     {"log-format", "text|json", CHOICE, AT(log_format), 0, 0, NULL,
      "format of the log on stderr (default: text on a terminal, else json)"},
+    {"log-level", "debug|info|warning|error", CHOICE, AT(log_level), 0, 0, "info",
+     "least level that is logged; debug adds health checks and scrapes that succeed, info has all other "
+     "requests"},
     {"healthcheck", NULL, SWITCH, AT(healthcheck), 0, 0, NULL,
      "ask the server at --host and --port for GET /healthz; exit status 0 if the reply is 200, else 1"},
     {"print-config", NULL, SWITCH, AT(print_config), 0, 0, NULL,

@@ -65,6 +65,7 @@ struct mm_options {
     bool no_benchmark;
     bool no_page;
     const char *log_format; /* "text" or "json"; NULL: text on a terminal, otherwise json */
+    const char *log_level;  /* a word for mm_log_set_level */
     bool healthcheck;       /* this flag and the next three: given on the command line */
     bool print_config;
     bool help;

@@ -19,6 +19,22 @@ enum mm_log_format mm_log_format(void) {
     return log_format;
 }
 
+static const char *const level_names[MM_LOG_LEVELS] = {
+    [MM_LOG_DEBUG] = "debug", [MM_LOG_INFO] = "info", [MM_LOG_WARNING] = "warn", [MM_LOG_ERROR] = "error"};
+
+static enum mm_log_level least_level = MM_LOG_INFO;
+
+/* A name is the word or its beginning: "warn" for "warning". */
+void mm_log_set_level(const char *word) {
+    for (unsigned level = 0; level < MM_LOG_LEVELS; level++)
+        if (strncmp(word, level_names[level], strlen(level_names[level])) == 0)
+            least_level = (enum mm_log_level)level;
+}
+
+bool mm_log_shows(enum mm_log_level level) {
+    return level >= least_level;
+}
+
 /* Formats the date only once a second, because this takes longer than all other fields of a log line. */
 void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     static _Thread_local time_t second = -1;
@@ -38,11 +54,14 @@ void mm_log_time(char text[MM_LOG_TIME_BYTES]) {
     text[22] = (char)('0' + ms % 10);
 }
 
-void mm_log(const char *level, const char *format, ...) {
+void mm_log(enum mm_log_level level, const char *format, ...) {
+    const char *name = level_names[level];
     char message[MESSAGE_MAX];
     char line[LINE_MAX_BYTES];
     char when[MM_LOG_TIME_BYTES];
     va_list arguments;
+    if (!mm_log_shows(level))
+        return;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
@@ -50,10 +69,10 @@ void mm_log(const char *level, const char *format, ...) {
     int length;
     if (log_format == MM_LOG_JSON) {
         length =
-            sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":", MM_LOG_TIME_BYTES, when, level);
+            sprintf(line, "{\"time\":\"%.*s\",\"level\":\"%s\",\"message\":", MM_LOG_TIME_BYTES, when, name);
         length = (int)(mm_put_text(mm_put_json_string(line + length, message), "}\n") - line);
     } else {
-        length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, level, message);
+        length = snprintf(line, sizeof line, "%.*s %-5s %s\n", MM_LOG_TIME_BYTES, when, name, message);
     }
     mm_log_put(line, (size_t)length, false);
 }

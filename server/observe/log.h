@@ -13,11 +13,19 @@ enum mm_log_format { MM_LOG_TEXT, MM_LOG_JSON };
 void mm_log_set_format(enum mm_log_format format);
 enum mm_log_format mm_log_format(void);
 
-/* Writes one line: time, level, message. A message over 2 KiB is truncated. Any thread may call it. */
-#define mm_log_info(...) mm_log("info", __VA_ARGS__)
-#define mm_log_warning(...) mm_log("warn", __VA_ARGS__)
-#define mm_log_error(...) mm_log("error", __VA_ARGS__)
-void mm_log(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum mm_log_level { MM_LOG_DEBUG, MM_LOG_INFO, MM_LOG_WARNING, MM_LOG_ERROR, MM_LOG_LEVELS };
+
+/* Sets the least level that the log shows, by a word of --log-level. Set it only before threads start. The
+ * default is MM_LOG_INFO. */
+void mm_log_set_level(const char *word);
+bool mm_log_shows(enum mm_log_level level);
+
+/* Writes one line: time, level, message. A message over 2 KiB is truncated. Does nothing if the log does not
+ * show the level. Any thread may call it. */
+#define mm_log_info(...) mm_log(MM_LOG_INFO, __VA_ARGS__)
+#define mm_log_warning(...) mm_log(MM_LOG_WARNING, __VA_ARGS__)
+#define mm_log_error(...) mm_log(MM_LOG_ERROR, __VA_ARGS__)
+void mm_log(enum mm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 enum { MM_LOG_TIME_BYTES = 24 };
 

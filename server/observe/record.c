@@ -76,10 +76,19 @@ static unsigned find_code(const struct mm_record *record) {
     return record->code != 0 ? record->code : mm_problem_http(record->problem);
 }
 
+/* Whether the request was a health check or a scrape that succeeded. */
+static bool is_probe(const struct mm_request *request) {
+    const struct mm_route *route = request->route;
+    return request->record.code / 100 == 2 && route != NULL &&
+           (route->entry == MM_ENTRY_HEALTH || route->entry == MM_ENTRY_METRICS);
+}
+
 static void pass_on(const struct mm_record *record) {
     char line[MM_REQUEST_LINE_MAX];
     char time[MM_LOG_TIME_BYTES];
     mm_metrics_end(record);
+    if (!mm_log_shows(record->is_probe ? MM_LOG_DEBUG : MM_LOG_INFO))
+        return;
     mm_log_time(time);
     mm_log_put(line, mm_request_line(line, mm_log_format(), time, record), true);
 }
@@ -97,6 +106,7 @@ void mm_record_end(struct mm_request *request, bool sent) {
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
     record->in_bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
+    record->is_probe = is_probe(request);
     pass_on(record);
 }
 

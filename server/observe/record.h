@@ -49,6 +49,7 @@ struct mm_record {
     char epilogue[MM_EPILOGUE_TEXT_MAX]; /* terms of the epilogue, or "" */
     struct mm_oip_stats *model;          /* counts of the model of an infer request; NULL: none */
     struct mm_work *work;                /* ended work; NULL: none, or a benchmark with figures */
+    bool is_probe;                       /* a health check or a scrape that succeeded; MM_LOG_DEBUG */
     bool left;                           /* the client did not wait for the reply */
     bool cancelled;                      /* because of `left`, the deadline or the end of the process */
     unsigned cancelled_in;               /* stage */

@@ -135,7 +135,10 @@ size_t mm_request_line(char text[MM_REQUEST_LINE_MAX], enum mm_log_format format
     if (line.json)
         put_text(&line, "{\"time\":\"");
     line.end = mempcpy(line.end, time, MM_LOG_TIME_BYTES);
-    put_text(&line, line.json ? "\",\"level\":\"info\",\"message\":\"request\"" : " info  request");
+    if (record->is_probe)
+        put_text(&line, line.json ? "\",\"level\":\"debug\",\"message\":\"request\"" : " debug request");
+    else
+        put_text(&line, line.json ? "\",\"level\":\"info\",\"message\":\"request\"" : " info  request");
     put_record(&line, record);
     put_text(&line, line.json ? "}\n" : "\n");
     return (size_t)(line.end - text);

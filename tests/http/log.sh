@@ -25,7 +25,7 @@ logs() {
 
 product='{"a":[[1,2],[3,4],[5,6]],"b":[[1],[1]],"variant":"tiled_8","backend":"cpu"}'
 
-start --log-format json
+start --log-format json --log-level debug
 logs '[.method, .route, .code, .m, .k, .n, .backend, .variant, .device] ==
         ["POST", "/v1/matmul", 200, 3, 2, 1, "cpu", "tiled_8", 0] and (has("problem") or has("cancelled") | not) and
     (.time | test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3}Z$")) and
@@ -60,7 +60,8 @@ logs '[.a, .b] == ["inline", "stored"]' "$url/v1/matmul" -d '{"a":[[1]],"b":{"fr
 logs '[.a, .b] == ["generated", "inline"]' "$url/v1/matmul" -d '{"a":{"from":"uniform(1)"},"b":[[1]],"m":1}'
 logs '[.m, .n, .a] == [1, 2, "generated"] and (has("b") | not)' -X POST "$url/v1/transpose?m=1&n=2&a_from=identity()"
 logs '[.code, .problem, .route] == [422, "bad_shape", "/v1/matmul"] and (has("m") | not)' "$url/v1/matmul" -d '{"a":[[1,2]],"b":[[3]]}'
-logs '[.method, .code, .out_bytes] == ["HEAD", 200, 0]' -I "$url/healthz"
+logs '[.level, .method, .code, .out_bytes] == ["debug", "HEAD", 200, 0]' -I "$url/healthz"
+logs '.level == "info"' "$url/v1/devices"
 logs '[.method, .code, .route] == ["P\\x22T", 405, "/healthz"]' -X 'P"T' "$url/healthz"
 logs '[.path, .route, .code] == ["/a\\x22\\x5c\\x7f\\xff\\xc3\\xa9", "other", 400]' "$url/a%22%5c%7f%ff%c3%a9?x=%22"
 
@@ -108,15 +109,31 @@ curl -s -o "$scratch/got" -H 'X-Request-Id: product.2' -d "$product" "$url/v1/ma
 like "a product as text" "[0-9]*Z info  request request_id=product.2 client=127.0.0.1 method=\"POST\" route=/v1/matmul code=200 in_bytes=${#product} \
 out_bytes=$(wc -c <"$scratch/got" | tr -d ' ') m=3 k=2 n=1 a=inline b=inline backend=cpu variant=tiled_8 device=0 verify=passed receive_ms=[0-9]*.[0-9][0-9][0-9] \
 decode_ms=* queue_ms=* upload_ms=0.000 kernel_ms=* download_ms=* encode_ms=* send_ms=* duration_ms=*.[0-9][0-9][0-9]" "$(line product.2)"
+# Health checks and scrapes that succeed have the level debug, which the default leaves out.
+for path in healthz readyz metrics v2/health/live v2/health/ready; do
+    curl -s -o /dev/null -H "X-Request-Id: probe" "$url/$path"
+done
+curl -s -o /dev/null -H "X-Request-Id: failed.probe" -X DELETE "$url/healthz"
 stop
+same "lines of health checks: succeeded, failed" '0 1' "$(grep -c '=probe ' "$scratch/log") $(grep -c 'failed.probe.*code=405' "$scratch/log")"
 same "every line begins with its time" "$(wc -l <"$scratch/log" | tr -d ' ')" \
     "$(grep -cE '^[0-9-]{10}T[0-9:]{8}[.][0-9]{3}Z (info |error) ' "$scratch/log")"
 like "the last line" '* info  stopped' "$(tail -n 1 "$scratch/log")"
 
+# warning leaves out requests, too. The warning on this address is that there are no keys.
+for row in 'warning 1' 'error 0'; do
+    "$MATMULD" --host 0.0.0.0 --port "${url##*:}" --log-format json --log-level "${row% *}" 2>"$scratch/log" &
+    server=$!
+    await 60 is_ready || fail "not ready with --log-level ${row% *}"
+    curl -s -o /dev/null "$url/v1/nothing"
+    stop
+    same "lines with --log-level ${row% *}" "${row#* }" "$(wc -l <"$scratch/log" | tr -d ' ')"
+done
+
 # If stderr is a full pipe, the service continues, counts the lost lines, and still ends quickly.
 mkfifo "$scratch/pipe"
 exec 9<>"$scratch/pipe"
-"$MATMULD" --port 0 --log-format json 2>"$scratch/pipe" 9<&- &
+"$MATMULD" --port 0 --log-format json --log-level debug 2>"$scratch/pipe" 9<&- &
 server=$!
 : >"$scratch/log"
 until grep -q '"ready"' "$scratch/log"; do

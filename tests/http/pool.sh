@@ -58,7 +58,7 @@ first_core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
 printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$first_core" "$MATMULD" >"$scratch/on_one_core"
 chmod +x "$scratch/on_one_core"
 MATMULD="$scratch/on_one_core"
-start --backend cpu --threads 1
+start --backend cpu --threads 1 --log-level debug
 
 # An outer product has a short kernel and a long reply.
 side=2000

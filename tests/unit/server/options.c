@@ -46,7 +46,7 @@ static void values_are_checked(void **state) {
         "--cors-origin=http://[::1]:3000|--cors-origin=chrome-extension://abcdef|"
         "--cors-origin=http://example.org:443|--allowed-hosts=localhost|"
         "--allowed-hosts=a.example.,B_1:8080,10.0.0.1,[::1]:65535,[fe80::1]|"
-        "--trusted-proxies=10.0.0.0/8,::1|--log-format=json|--help|"
+        "--trusted-proxies=10.0.0.0/8,::1|--log-format=json|--log-level=warning|--help|"
         "--version|--print-config|--healthcheck";
     static const struct {
         const char *flag, *words;
@@ -94,6 +94,7 @@ static void values_are_checked(void **state) {
         {"--allowed-hosts=", "--allowed-hosts is ''"},
         {"--trusted-proxies=", "at most 64 addresses or networks"},
         {"--log-format=xml", "must be text|json"},
+        {"--log-level=warn", "must be debug|info|warning|error"},
         {"--hosts=x", "there is no option '--hosts=x'"},
         {"--por=1", "there is no option"},
         {"host", "there is no option 'host'"},
