@@ -102,7 +102,8 @@ static void write_schema(const struct filling *filling) {
 
 /* The marker's argument is an HTTP status. Writes this status's response, except the description. */
 static void write_problem(const struct filling *filling) {
-    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}},\n        "
+    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}, \"traceparent\": "
+          "{\"$ref\": \"#/components/headers/Traceparent\"}},\n        "
           "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
           filling->out);
     write_schema(filling);

@@ -62,7 +62,7 @@ static void compose(struct mm_last_words *words, const struct mm_problem_reply *
     gmtime_r(&now, &broken_down);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &broken_down);
     mm_headers_add_problem(&headers, reply);
-    mm_headers_add_common(&headers, reply->request_id, reply->cors, true);
+    mm_headers_add_common(&headers, reply->request_id, reply->traceparent, reply->cors, true);
     words->head_bytes = 0;
     put(words, "HTTP/1.1 %u %s\r\nDate: %s\r\n", http, MHD_get_reason_phrase_for(http), date);
     for (size_t index = 0; index < headers.count; index++)

@@ -122,6 +122,15 @@ void mm_head_find_client(struct mm_request *request) {
     request->client = mm_address_of_client(trusted, request->peer->address, is_cut ? NULL : forwarded);
 }
 
+/* Two headers make a list, which is invalid. */
+void mm_head_find_trace(struct mm_request *request) {
+    char text[MM_ACCEPT_BYTES];
+    bool is_cut;
+    const char *value = mm_request_list(request, MM_HEADER_TRACEPARENT, text, &is_cut);
+    if (value != NULL && !is_cut)
+        (void)mm_traceparent_read(mm_slice_trim(value, value + strlen(value)), request->traceparent);
+}
+
 /* Sets *coding to the coding of the list, or to 0 if there is only identity. Returns false if the server does
  * not know a coding, or if there are several. */
 static bool read_codings(const char *list, int *coding) {

@@ -18,7 +18,8 @@
     X(MM_HEADER_INFERENCE_LENGTH, "Inference-Header-Content-Length")                                         \
     X(MM_HEADER_ORIGIN, MHD_HTTP_HEADER_ORIGIN)                                                              \
     X(MM_HEADER_FORWARDED_FOR, "X-Forwarded-For")                                                            \
-    X(MM_HEADER_REQUEST_ID, "X-Request-Id")
+    X(MM_HEADER_REQUEST_ID, "X-Request-Id")                                                                  \
+    X(MM_HEADER_TRACEPARENT, "traceparent")
 
 enum mm_header { MM_HEADER_TABLE(MM_CONSTANT) MM_HEADER_COUNT };
 
@@ -40,6 +41,9 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
 /* Sets request->client, by the connection's address or what a trusted proxy says. Call it on the connection's
  * thread. */
 void mm_head_find_client(struct mm_request *request);
+
+/* Sets request->traceparent. Call it on the connection's thread. */
+void mm_head_find_trace(struct mm_request *request);
 
 /* Sets request->upload.inflation.coding. Fails with MM_UNSUPPORTED_MEDIA_TYPE if the route does not take this
  * coding. Call it on the connection's thread. */

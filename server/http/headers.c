@@ -9,7 +9,8 @@
 
 /* Headers that scripts of other sites may read. They are listed, because some browsers do not know *. */
 static const char exposed[] =
-    "X-Request-Id, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, Matmul-Shape, "
+    "X-Request-Id, traceparent, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, "
+    "Matmul-Shape, "
     "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Path, "
     "Matmul-Verify, ETag, Location, Inference-Header-Content-Length";
 
@@ -30,9 +31,11 @@ static void add(struct mm_headers *headers, const char *name, const char *value)
     headers->list[headers->count++].value = value;
 }
 
-void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
-                           bool closes) {
+void mm_headers_add_common(struct mm_headers *headers, const char *request_id, const char *traceparent,
+                           struct mm_cors cors, bool closes) {
     add(headers, "X-Request-Id", request_id);
+    if (traceparent[0] != '\0')
+        add(headers, mm_header_name(MM_HEADER_TRACEPARENT), traceparent);
     if (cors.origin != NULL) {
         add(headers, "Access-Control-Allow-Origin", cors.origin);
         add(headers, "Access-Control-Expose-Headers", exposed);
@@ -66,7 +69,7 @@ void mm_headers_add_options(struct mm_headers *headers, struct mm_cors cors, con
         return;
     add(headers, "Access-Control-Allow-Methods", methods);
     add(headers, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match, "
-        "Inference-Header-Content-Length, Matmul-Affinity");
+        "Authorization, Content-Type, Content-Encoding, Accept, X-Request-Id, traceparent, If-Match, "
+        "If-None-Match, Inference-Header-Content-Length, Matmul-Affinity");
     add(headers, "Access-Control-Max-Age", "7200");
 }

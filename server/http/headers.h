@@ -31,9 +31,10 @@ struct mm_headers {
     char retry_after[MM_DIGITS_MAX + 1];
 };
 
-/* Adds the headers that every response has. If `closes`, the connection closes after this response. */
-void mm_headers_add_common(struct mm_headers *headers, const char *request_id, struct mm_cors cors,
-                           bool closes);
+/* Adds the headers that every response has. If `traceparent` is not "", the response has it too. If `closes`,
+ * the connection closes after this response. */
+void mm_headers_add_common(struct mm_headers *headers, const char *request_id, const char *traceparent,
+                           struct mm_cors cors, bool closes);
 
 struct mm_problem_form {
     const char *type;
@@ -50,6 +51,7 @@ struct mm_problem_reply {
     const struct mm_problem_form *form;
     const struct mm_error *error;
     const char *request_id;
+    const char *traceparent;  /* "" if the request has no valid one */
     char allow[MM_ALLOW_MAX]; /* methods for the header Allow, if the status is 405 */
     const char *codings;      /* content codings for Accept-Encoding, if the error is about the coding */
     struct mm_cors cors;

@@ -28,7 +28,7 @@ static void add_headers(struct MHD_Response **response, const struct mm_headers 
 static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
                                       struct MHD_Response *response, size_t bytes) {
     struct mm_headers common = {.count = 0};
-    mm_headers_add_common(&common, request->request_id, request->cors,
+    mm_headers_add_common(&common, request->request_id, request->traceparent, request->cors,
                           request->closes || mm_server_is_leaving(request->server));
     add_headers(&response, &common);
     if (response == NULL)

@@ -176,6 +176,7 @@ struct mm_problem_reply mm_request_problem(const struct mm_request *request, con
     struct mm_problem_reply reply = {.form = mm_route_problems(request->path),
                                      .error = error,
                                      .request_id = request->request_id,
+                                     .traceparent = request->traceparent,
                                      .codings = mm_head_codings(request),
                                      .cors = request->cors,
                                      .head_only = strcmp(request->record.method, "HEAD") == 0,
@@ -305,6 +306,7 @@ static enum MHD_Result begin(struct mm_server *server, struct MHD_Connection *co
     const bool well_formed = mm_head_check(request, method, target, version) == MM_OK;
     mm_head_find_client(request);
     set_request_id(request);
+    mm_head_find_trace(request);
     request->cors = mm_cors_decide(server->options, request->headers[MM_HEADER_ORIGIN]);
     mm_record_begin(request, method);
     if (well_formed && check_head(request, method) == MM_OK)

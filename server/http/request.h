@@ -8,6 +8,7 @@
 #include "server/http/line.h"
 #include "server/http/pace.h"
 #include "server/http/pool.h"
+#include "server/http/traceparent.h"
 #include "server/http/upload.h"
 #include "server/observe/record.h"
 
@@ -43,6 +44,7 @@ struct mm_request {
     uint64_t space;                       /* namespace of the client's matrices; 0 without API keys */
     struct mm_address client;             /* address of the client, which may be behind a trusted proxy */
     char request_id[MM_REQUEST_ID_MAX + 1];
+    char traceparent[MM_TRACEPARENT_CHARS + 1]; /* "" if the request has no valid one */
     struct mm_record record;
     uint64_t started_ns; /* time of MHD's first callback */
     /* Deadline of the body. Does not change in MM_PHASE_BODY. */

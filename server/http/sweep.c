@@ -224,6 +224,7 @@ static void look_at_head(struct mm_server *server, struct mm_connection *connect
     const struct mm_problem_reply reply = {.form = &mm_problem_details,
                                            .error = &error,
                                            .request_id = request_id,
+                                           .traceparent = "",
                                            .cors = mm_cors_decide(server->options, NULL)};
     mm_record_cut_head(request_id, &connection->address, &error,
                        mm_connection_cut_from_outside(connection, &reply),

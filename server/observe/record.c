@@ -23,6 +23,7 @@ static void copy_text(char *to, const char *from, size_t size) {
 void mm_record_begin(struct mm_request *request, const char *method) {
     struct mm_record *record = &request->record;
     record->request_id = request->request_id;
+    record->traceparent = request->traceparent;
     record->client = &request->client;
     record->route = mm_route_label_index(request->path);
     copy_text(record->method, method, sizeof record->method);

@@ -27,6 +27,7 @@ const char *mm_stage_name(unsigned stage);
 /* Texts are bytes from the client, truncated and not escaped. A number that does not apply is 0. */
 struct mm_record {
     const char *request_id;                /* must live as long as the record */
+    const char *traceparent;               /* must live as long as the record; NULL or "": none */
     const struct mm_address *client;       /* must live as long as the record */
     char key[MM_KEY_NAME_MAX + 1];         /* name of the API key's owner; "": no key */
     struct mm_account *account;            /* NULL: no key */

@@ -3,6 +3,7 @@
 
 #include "api/number/digits.h"
 #include "server/http/routes.h"
+#include "server/http/traceparent.h"
 
 #include <string.h>
 
@@ -58,6 +59,13 @@ static void put_foreign(struct line *line, const char *name, const char *text) {
     *line->end++ = '"';
 }
 
+static void put_trace(struct line *line, const char *traceparent) {
+    put_name(line, "trace_id");
+    put_quote(line);
+    line->end = mempcpy(line->end, traceparent + MM_TRACE_ID_AT, MM_TRACE_ID_CHARS);
+    put_quote(line);
+}
+
 static void put_address(struct line *line, const char *name, const struct mm_address *address) {
     put_name(line, name);
     put_quote(line);
@@ -92,6 +100,8 @@ static void put_work(struct line *line, struct mm_work *work) {
 
 static void put_record(struct line *line, const struct mm_record *record) {
     put_word(line, "request_id", record->request_id);
+    if (record->traceparent != NULL && record->traceparent[0] != '\0')
+        put_trace(line, record->traceparent);
     if (record->key[0] != '\0')
         put_word(line, "key", record->key);
     if (record->client != NULL)

@@ -31,7 +31,7 @@ preflight() {
 
 allows() {
     expect "$what" "$status" Access-Control-Allow-Methods: "$1" Access-Control-Max-Age: 7200 \
-        Access-Control-Allow-Headers: 'Authorization, Content-Type, Accept, X-Request-Id, If-Match, If-None-Match, Inference-Header-Content-Length, Matmul-Affinity'
+        Access-Control-Allow-Headers: 'Authorization, Content-Type, Content-Encoding, Accept, X-Request-Id, traceparent, If-Match, If-None-Match, Inference-Header-Content-Length, Matmul-Affinity'
 }
 
 # refused OPTION: checks that the error names the option that would allow the request.

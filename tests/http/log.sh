@@ -78,6 +78,24 @@ curl -s --max-time 30 -o "$scratch/got" -D "$scratch/head" -H 'X-Request-Id: id"
 say "a made id" "$(header X-Request-Id "$scratch/head")" '.route == "/healthz"'
 same "log lines with an invalid request id" "" "$(grep -e 'with quotes' "$scratch/log" || :)"
 
+# The log has the id of the trace, and the reply repeats the header, also the reply that libmicrohttpd does not write.
+trace=0af7651916cd43dd8448eb211c80319c
+trace_parent=00-$trace-b7ad6b7169203331-01
+for route in healthz v1/nothing; do
+    logs ".trace_id == \"$trace\"" -D "$scratch/head" "$url/$route" -H "Traceparent: $trace_parent"
+    same "$route: traceparent" "$trace_parent" "$(header traceparent "$scratch/head")"
+done
+printf 'POST /v1/matmul HTTP/1.1\r\nHost: localhost\r\ntraceparent: %s\r\nContent-Length: 99999999999999\r\n\r\n' \
+    "cc${trace_parent#00}-more" >"$scratch/requests"
+talk requests 65536
+last_reply
+same "a refusal of a large body: traceparent" "413 cc${trace_parent#00}" "$status $(header traceparent "$scratch/head")"
+for value in "$trace" "$trace_parent-more" "$trace_parent, $trace_parent"; do
+    logs 'has("trace_id") | not' -D "$scratch/head" "$url/healthz" -H "traceparent: $value"
+    same "an invalid traceparent" "" "$(header traceparent "$scratch/head")"
+done
+logs 'has("trace_id") | not' "$url/healthz" -H "traceparent: $trace_parent" -H "traceparent: $trace_parent"
+
 # Lines of simultaneous requests are not mixed.
 before=$(grep -c '"request"' "$scratch/log")
 clients=

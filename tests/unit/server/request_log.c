@@ -58,6 +58,7 @@ static void test_longest(void **state) {
     struct mm_record record = {.request_id = request_id,
                                .client = &client,
                                .key = "name-of-15-char",
+                               .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                                .route = MM_ROUTE_OTHER,
                                .code = 415,
                                .problem = MM_UNSUPPORTED_MEDIA_TYPE,
@@ -81,8 +82,8 @@ static void test_longest(void **state) {
         record.stage_ns[stage] = UINT64_MAX - 500;
     json_decref(parse_line(&record));
     assert_non_null(strstr(write_line(MM_LOG_TEXT, &record), " device=4294967295 "));
-    assert_non_null(
-        strstr(line, " key=name-of-15-char client=ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff method="));
+    assert_non_null(strstr(line, " trace_id=0af7651916cd43dd8448eb211c80319c key=name-of-15-char "
+                                 "client=ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff method="));
 }
 
 RUN_TESTS(test_hostile_bytes, test_longest)
