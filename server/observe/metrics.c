@@ -112,8 +112,7 @@ static void count_model(struct mm_oip_stats *model, const struct mm_record *reco
     add(&model->launch_millionths, 1000000 / (batched > 0 ? batched : 1));
 }
 
-/* Counts what a request with an API key moved, and why it was refused. mm_keys_admit has counted the request.
- */
+/* Counts an ended request. mm_keys_admit has already added 1 to account->requests. */
 static void count_account(struct mm_account *account, const struct mm_record *record) {
     add(&account->in_bytes, record->in_bytes);
     add(&account->out_bytes, record->out_bytes);
@@ -152,8 +151,7 @@ static void count_device_error(struct mm_counts *counts, const struct mm_device 
         add(&counts->device_errors[device->number][status], 1);
 }
 
-/* Counts a computed job. Divides the time of a launch by its jobs, so all accounts together have the time of
- * the devices. */
+/* Counts a computed job. Divides the time of a launch by its jobs, so all accounts together count it once. */
 static void count_job(struct mm_account *account, const struct mm_job *job, double flops) {
     const unsigned batched = job->outcome.batched;
     add(&account->kernel_ns, job->outcome.span_ns[MM_SPAN_KERNEL] / (batched > 0 ? batched : 1));
