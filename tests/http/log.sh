@@ -118,7 +118,8 @@ logs '.client == "127.0.0.1" and (has("key") | not)' "$url/v1/devices"
 logs '.client == "192.0.2.1"' "$url/v1/devices" -H 'X-Forwarded-For: 198.51.100.7' -H 'x-forwarded-for: 192.0.2.1, 10.0.0.1'
 logs '.client == "2001:db8::1"' "$url/nothing" -H 'X-Forwarded-For: 2001:DB8:0::1'
 logs '.client == "127.0.0.1"' "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1"'
-logs '.client == "127.0.0.1"' "$url/v1/devices" -H "X-Forwarded-For: $(printf '192.0.2.1, %.0s' $(seq 500))192.0.2.1"
+logs '.client == "127.0.0.1"' "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1' \
+    -H "X-Forwarded-For: $(printf '10.0.0.1, %.0s' $(seq 500))10.0.0.1"
 logs '.client == "127.0.0.2"' --interface 127.0.0.2 "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1'
 stop
 
@@ -131,9 +132,9 @@ decode_ms=* queue_ms=* upload_ms=0.000 kernel_ms=* download_ms=* encode_ms=* sen
 for path in healthz readyz metrics v2/health/live v2/health/ready; do
     curl -s -o /dev/null -H "X-Request-Id: probe" "$url/$path"
 done
-curl -s -o /dev/null -H "X-Request-Id: failed.probe" -X DELETE "$url/healthz"
+curl -s -o /dev/null -H "X-Request-Id: failed.probe" -H 'Host: evil.example' "$url/metrics"
 stop
-same "lines of health checks: succeeded, failed" '0 1' "$(grep -c '=probe ' "$scratch/log") $(grep -c 'failed.probe.*code=405' "$scratch/log")"
+same "lines of health checks: succeeded, failed" '0 1' "$(grep -c '=probe ' "$scratch/log") $(grep -c 'failed.probe.*code=403' "$scratch/log")"
 same "every line begins with its time" "$(wc -l <"$scratch/log" | tr -d ' ')" \
     "$(grep -cE '^[0-9-]{10}T[0-9:]{8}[.][0-9]{3}Z (info |error) ' "$scratch/log")"
 like "the last line" '* info  stopped' "$(tail -n 1 "$scratch/log")"
