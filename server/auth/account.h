@@ -15,7 +15,7 @@ struct mm_account {
     uint64_t out_bytes;
     uint64_t rejected[MM_STATUS_COUNT];
     uint64_t products;
-    uint64_t kernel_ns; /* of a launch that several products share, each has its part */
+    double kernel_s; /* of a launch that several products share, each has its part */
     double flops;
     char apart[MM_ACCOUNT_APART_BYTES]; /* keeps counts of two names in different cache lines */
 };

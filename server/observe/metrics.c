@@ -154,7 +154,8 @@ static void count_device_error(struct mm_counts *counts, const struct mm_device 
 /* Counts a computed job. Divides the time of a launch by its jobs, so all accounts together count it once. */
 static void count_job(struct mm_account *account, const struct mm_job *job, double flops) {
     const unsigned batched = job->outcome.batched;
-    add(&account->kernel_ns, job->outcome.span_ns[MM_SPAN_KERNEL] / (batched > 0 ? batched : 1));
+    add_double(&account->kernel_s,
+               (double)job->outcome.span_ns[MM_SPAN_KERNEL] / 1e9 / (batched > 0 ? batched : 1));
     if (job->outcome.ran->op != MM_MATMUL)
         return;
     add(&account->products, 1);

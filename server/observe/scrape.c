@@ -183,19 +183,14 @@ static void write_key_bytes(const struct scrape *scrape) {
     }
 }
 
-static void write_key_flops(const struct scrape *scrape) {
+/* Writes the number at the offset `first` of each account. */
+static void write_key_numbers(const struct scrape *scrape) {
     const struct mm_account *account;
     for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++) {
-        double flops;
-        __atomic_load(&account->flops, &flops, __ATOMIC_RELAXED);
-        put_number(scrape, LABELS({"key", account->name}), flops);
+        double number;
+        __atomic_load((const double *)((const char *)account + scrape->first), &number, __ATOMIC_RELAXED);
+        put_number(scrape, LABELS({"key", account->name}), number);
     }
-}
-
-static void write_key_seconds(const struct scrape *scrape) {
-    const struct mm_account *account;
-    for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++)
-        put_number(scrape, LABELS({"key", account->name}), (double)load(&account->kernel_ns) / 1e9);
 }
 
 /* Leaves out reasons that a name has not had, because 256 names with each reason would be a long page. */
@@ -370,11 +365,12 @@ static const struct family {
      .write = write_key_counts, .first = offsetof(struct mm_account, requests)},
     {"matmuld_key_products_total", "counter", "Products that were computed for the keys of a name.",
      .write = write_key_counts, .first = offsetof(struct mm_account, products)},
-    {"matmuld_key_flops_total", "counter", "Floating-point operations of these products.",
-     .write = write_key_flops},
+    {"matmuld_key_flops_total", "counter",
+     "Floating-point operations of the products for the keys of a name: 2mnk a product.",
+     .write = write_key_numbers, .first = offsetof(struct mm_account, flops)},
     {"matmuld_key_kernel_seconds_total", "counter",
      "Kernel time for the keys of a name; of a launch that several products share, each has its part.",
-     .write = write_key_seconds},
+     .write = write_key_numbers, .first = offsetof(struct mm_account, kernel_s)},
     {"matmuld_key_bytes_total", "counter", "Bytes of the bodies of requests (in) and of replies (out).",
      .write = write_key_bytes},
     {"matmuld_key_rejected_total", "counter",
