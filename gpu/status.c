@@ -9,6 +9,7 @@
 #include <string.h>
 
 MM_DEFINE_NAMES(mm_status_name, mm_status, MM_STATUS_COUNT, MM_STATUS_TABLE)
+MM_DEFINE_NAMES(mm_busy_name, mm_busy, MM_BUSY_COUNT, MM_BUSY_TABLE)
 
 const char *mm_status_title(enum mm_status status) {
     static const char *const titles[MM_STATUS_COUNT] = {
@@ -35,10 +36,21 @@ __attribute__((format(printf, 4, 0))) static enum mm_status fill(struct mm_error
 enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, const char *field,
                              const char *format, ...) {
     va_list arguments;
+    assert(status != MM_BUSY);
     va_start(arguments, format);
     fill(error, status, field, format, arguments);
     va_end(arguments);
     return status;
+}
+
+enum mm_status mm_fail_busy(struct mm_error *error, enum mm_busy cause, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(error, MM_BUSY, "", format, arguments);
+    va_end(arguments);
+    if (error != NULL)
+        error->busy = cause;
+    return MM_BUSY;
 }
 
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,

@@ -36,10 +36,23 @@
 
 enum mm_status { MM_STATUS_TABLE(MM_CONSTANT) MM_STATUS_COUNT };
 
+/* One row for each cause of MM_BUSY: constant, name in the metrics. */
+#define MM_BUSY_TABLE(X)                                                                                     \
+    X(MM_BUSY_QUEUE_DEPTH, "queue_depth")                                                                    \
+    X(MM_BUSY_CLIENT_JOBS, "jobs_per_key")                                                                   \
+    X(MM_BUSY_QUEUE_WAIT, "queue_wait")                                                                      \
+    X(MM_BUSY_MEMORY, "memory")                                                                              \
+    X(MM_BUSY_STORED, "stored_matrices")                                                                     \
+    X(MM_BUSY_SYSTEM_MEMORY, "system_memory")                                                                \
+    X(MM_BUSY_BENCHMARK, "benchmark")
+
+enum mm_busy { MM_BUSY_TABLE(MM_CONSTANT) MM_BUSY_COUNT };
+
 /* Describes a failure. The caller owns the struct. A text that does not apply is "", and a number that does
  * not apply is 0. */
 struct mm_error {
     enum mm_status status;
+    enum mm_busy busy;     /* set for MM_BUSY */
     char detail[640];      /* a sentence: what was expected and what was found */
     char field[48];        /* the invalid option, JSON member or form part; truncated if too long */
     char expected[64];     /* the expected value in short, for programs */
@@ -51,6 +64,9 @@ struct mm_error {
     uint64_t needed_bytes; /* set for MM_NO_DEVICE_MEMORY, MM_STORE_FULL, MM_BUSY */
     uint64_t free_bytes;   /* set for MM_NO_DEVICE_MEMORY, MM_STORE_FULL */
 };
+
+/* Returns the name in the metrics, such as "queue_depth", a static string. Any thread. */
+const char *mm_busy_name(enum mm_busy cause);
 
 /* Return the name in the API, such as "bad_shape", and the title. Both are static strings. Any thread. */
 const char *mm_status_name(enum mm_status status);
@@ -65,6 +81,11 @@ enum mm_status mm_fail_field(struct mm_error *error, enum mm_status status, cons
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #define mm_fail(error, status, ...) mm_fail_field(error, status, "", __VA_ARGS__)
+
+/* Sets and returns MM_BUSY with its cause. No other function sets MM_BUSY, so no cause is missing. error may
+ * be NULL. Any thread. */
+enum mm_status mm_fail_busy(struct mm_error *error, enum mm_busy cause, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Calls mm_fail_field with the status MM_TOO_LARGE, and sets the limit that was exceeded. */
 enum mm_status mm_fail_limit(struct mm_error *error, const char *field, uint64_t limit, const char *format,

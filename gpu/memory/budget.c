@@ -137,7 +137,7 @@ enum mm_status mm_reservation_ensure(struct mm_reservation *reservation, size_t 
     const bool moves = reservation->is_for_store && reservation->part == MM_BUDGET_SMALL;
     if ((bytes <= unused && !moves) || mm_reservation_try(reservation, bytes - mm_size_min(bytes, unused)))
         return MM_OK;
-    mm_fail(error, MM_BUSY, "memory is full (--memory-budget); try again later");
+    mm_fail_busy(error, MM_BUSY_MEMORY, "memory is full (--memory-budget); try again later");
     if (error != NULL)
         error->needed_bytes = bytes > 0 ? bytes : 1;
     return MM_BUSY;

@@ -152,8 +152,9 @@ static enum mm_status fail_memory(size_t bytes, struct mm_error *error) {
 /* Fails with MM_BUSY if other buffers will release memory, and otherwise with MM_INTERNAL. */
 static enum mm_status fail_pages(const struct mm_buffers *buffers, size_t bytes, struct mm_error *error) {
     const size_t held_bytes = __atomic_load_n(&buffers->held_bytes, __ATOMIC_RELAXED);
-    return mm_fail(error, held_bytes > mm_buffers_kept(buffers) ? MM_BUSY : MM_INTERNAL,
-                   "the system has no memory for %zu bytes", bytes);
+    if (held_bytes <= mm_buffers_kept(buffers))
+        return fail_memory(bytes, error);
+    return mm_fail_busy(error, MM_BUSY_SYSTEM_MEMORY, "the system has no memory for %zu bytes", bytes);
 }
 
 /* Makes a block of new address space, without usable bytes. */

@@ -85,14 +85,15 @@ static enum mm_status choose_worker(struct mm_queue *queue, struct mm_work *work
 static enum mm_status check_depth(const struct mm_queue *queue, unsigned client, struct mm_error *error) {
     const size_t own = queue->jobs_waiting_of[client];
     if (queue->jobs_waiting >= queue->limits.jobs_max)
-        return mm_fail(error, MM_BUSY,
-                       "%zu jobs wait already, and the limit is %zu (--queue-depth); try again later",
-                       queue->jobs_waiting, queue->limits.jobs_max);
+        return mm_fail_busy(error, MM_BUSY_QUEUE_DEPTH,
+                            "%zu jobs wait already, and the limit is %zu (--queue-depth); try again later",
+                            queue->jobs_waiting, queue->limits.jobs_max);
     if (queue->limits.client_jobs_max != 0 && own >= queue->limits.client_jobs_max)
-        return mm_fail(error, MM_BUSY,
-                       "%zu jobs of this key or address wait already, and its limit is %zu (--jobs-per-key); "
-                       "try again later",
-                       own, queue->limits.client_jobs_max);
+        return mm_fail_busy(
+            error, MM_BUSY_CLIENT_JOBS,
+            "%zu jobs of this key or address wait already, and its limit is %zu (--jobs-per-key); "
+            "try again later",
+            own, queue->limits.client_jobs_max);
     return MM_OK;
 }
 
@@ -105,9 +106,10 @@ static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_w
     const double wait_ns = mm_worker_wait_ns(work->worker, work);
     return wait_ns <= limit_ns
                ? MM_OK
-               : mm_fail(error, MM_BUSY,
-                         "the jobs before it will take %.3g s, but the limit is %.3g s (--queue-wait-ms)",
-                         wait_ns / 1e9, limit_ns / 1e9);
+               : mm_fail_busy(
+                     error, MM_BUSY_QUEUE_WAIT,
+                     "the jobs before it will take %.3g s, but the limit is %.3g s (--queue-wait-ms)",
+                     wait_ns / 1e9, limit_ns / 1e9);
 }
 
 static enum mm_status fail_stopping(struct mm_error *error) {

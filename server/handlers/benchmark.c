@@ -25,8 +25,8 @@ static struct mm_benchmark_run *run_of(const struct mm_request *request) {
 }
 
 static enum mm_status fail_busy(struct mm_request *request) {
-    return mm_fail(&request->error, MM_BUSY,
-                   "another benchmark is running, and the server runs one at a time; try again later");
+    return mm_fail_busy(&request->error, MM_BUSY_BENCHMARK,
+                        "another benchmark is running, and the server runs one at a time; try again later");
 }
 
 static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,

@@ -114,10 +114,10 @@ static void end_overdue(struct mm_server *server, int part, uint64_t now_ns, str
     const uint64_t wait_ms = server->options->memory_wait_ms;
     struct mm_request *request, *next;
     struct mm_error error;
-    mm_fail(&error, MM_BUSY,
-            "no memory became free in %" PRIu64 " ms (--memory-wait-ms, --memory-budget); try "
-            "again later",
-            wait_ms);
+    mm_fail_busy(&error, MM_BUSY_MEMORY,
+                 "no memory became free in %" PRIu64 " ms (--memory-wait-ms, --memory-budget); try "
+                 "again later",
+                 wait_ms);
     for (request = TAILQ_FIRST(&server->line.requests[part]); request != NULL; request = next) {
         const struct mm_place *place = &request->place;
         next = TAILQ_NEXT(request, place.next);
@@ -195,8 +195,8 @@ static void end_slow(struct mm_server *server, int part, uint64_t now_ns, struct
     struct slow_peers slow;
     struct mm_error error;
     size_t coming_bytes = 0;
-    mm_fail(
-        &error, MM_BUSY,
+    mm_fail_busy(
+        &error, MM_BUSY_MEMORY,
         "memory is full (--memory-budget), and this upload is too slow to be complete by its deadline; try "
         "again later");
     find_slow(server, part, &slow);
@@ -240,12 +240,12 @@ static struct waiting find_waiting(const struct mm_server *server, int part, con
 static void end_deadlock(struct mm_server *server, int part, struct mm_resumed *resumed) {
     struct mm_request *first;
     struct mm_error latest, stored;
-    mm_fail(
-        &latest, MM_BUSY,
+    mm_fail_busy(
+        &latest, MM_BUSY_MEMORY,
         "memory is full (--memory-budget), and of the requests that wait for more this one arrived last; try "
         "again later");
-    mm_fail(
-        &stored, MM_BUSY,
+    mm_fail_busy(
+        &stored, MM_BUSY_STORED,
         "memory is full (--memory-budget), and stored matrices use what this request needs; delete some, or "
         "try again later");
     while ((first = find_next(server, part)) != NULL) {

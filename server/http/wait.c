@@ -44,8 +44,8 @@ static void check_need(const struct mm_request *request, struct mm_error *error)
     if (needed > limit)
         mm_request_fail_memory(request, needed, error);
     else if (!is_small && needed > limit - mm_size_min(limit, stored))
-        mm_fail(
-            error, MM_BUSY,
+        mm_fail_busy(
+            error, MM_BUSY_STORED,
             "the request needs %zu bytes of memory, but of %zu bytes (--memory-budget) stored matrices use "
             "%zu; delete some, or try again later",
             needed, memory->budget->bytes, stored);

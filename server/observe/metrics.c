@@ -129,6 +129,8 @@ void mm_metrics_end(const struct mm_record *record) {
     observe(&counts->durations[record->route], record->duration_ns);
     if (record->problem != MM_OK)
         add(&counts->rejected[record->problem], 1);
+    if (record->problem == MM_BUSY)
+        add(&counts->busy[record->busy], 1);
     if (record->store_op != MM_STORE_NONE)
         add(&counts->store[record->store_op][store_result(record)], 1);
     if (record->cancelled)

@@ -43,6 +43,7 @@ struct mm_counts {
     struct mm_histogram durations[MM_ROUTE_LABELS];
     struct mm_histogram stages[MM_STAGE_COUNT];
     uint64_t rejected[MM_STATUS_COUNT];
+    uint64_t busy[MM_BUSY_COUNT];
     uint64_t cancelled[MM_STAGE_COUNT];
     uint64_t uploaded_bytes;
     uint64_t downloaded_bytes;

@@ -40,6 +40,7 @@ void mm_record_cancel(struct mm_record *record, unsigned stage) {
 void mm_record_cut(struct mm_request *request, const struct mm_error *error, size_t out_bytes) {
     struct mm_record *record = &request->record;
     record->problem = error->status;
+    record->busy = error->busy;
     record->code = mm_problem_http(error->status);
     record->out_bytes = out_bytes;
     record->replied_ns = mm_clock_ns();
@@ -99,8 +100,10 @@ void mm_record_end(struct mm_request *request, bool sent) {
     const bool was_cut = mm_connection_phase(request->peer) == MM_PHASE_CUT;
     uint64_t end_ns = was_cut ? record->replied_ns : mm_clock_ns();
     find_cancelled(request, sent);
-    if (record->problem == MM_OK && !record->left)
+    if (record->problem == MM_OK && !record->left) {
         record->problem = request->error.status;
+        record->busy = request->error.busy;
+    }
     record->code = find_code(record);
     if (record->code == MM_CODE_LEFT)
         record->out_bytes = 0;

@@ -36,6 +36,7 @@ struct mm_record {
     size_t route;                          /* index of the route's label (mm_route_label_index) */
     unsigned code;                         /* HTTP status; MM_CODE_LEFT: no reply was sent */
     enum mm_status problem;                /* the error in the reply, or MM_OK */
+    enum mm_busy busy;                     /* the cause if `problem` is MM_BUSY */
     enum mm_store_op store_op;
     uint64_t in_bytes;
     uint64_t out_bytes;

@@ -32,10 +32,13 @@ struct scrape {
     struct mm_watch_counts self_tests;
     struct mm_store_totals store;
     uint64_t peer_bytes;
+    uint64_t is_ready;
+    uint64_t is_draining;
     uint64_t queue_jobs;
     uint64_t queue_jobs_max;
     uint64_t queue_bytes;
-    uint64_t in_flight; /* requests in progress, without GET /metrics itself */
+    uint64_t queue_wait_ns[2]; /* expected for the busiest device, and the limit */
+    uint64_t in_flight;        /* requests in progress, without GET /metrics itself */
     uint64_t connections_active;
     uint64_t connections_idle;
     uint64_t staging_used;
@@ -217,6 +220,14 @@ static const char *device_label(const struct mm_device *device, char text[DEVICE
     return text;
 }
 
+static void write_device_failed(const struct scrape *scrape) {
+    for (size_t index = 0; index < scrape->device_count; index++) {
+        const struct mm_device *device = scrape->devices[index];
+        char who[DEVICE_LABEL_MAX];
+        put_count(scrape, LABELS({"device", device_label(device, who)}), mm_device_has_failed(device));
+    }
+}
+
 /* Writes the memory of each device that has not failed. Asking a device takes some microseconds. */
 static void write_device_memory(const struct scrape *scrape) {
     for (size_t index = 0; index < scrape->device_count; index++) {
@@ -230,6 +241,10 @@ static void write_device_memory(const struct scrape *scrape) {
         put_count(scrape, LABELS({"device", who}, {"state", "used"}), used_bytes);
         put_count(scrape, LABELS({"device", who}, {"state", "free"}), free_bytes);
     }
+}
+
+static void write_queue_wait(const struct scrape *scrape) {
+    put_number(scrape, NO_LABELS, (double)scrape->queue_wait_ns[scrape->first] / 1e9);
 }
 
 static void write_gpus(const struct scrape *scrape) {
@@ -342,10 +357,17 @@ static const struct family {
      "CPU.",
      COUNTS("direction", {"upload", AT(counts.uploaded_bytes)}, {"download", AT(counts.downloaded_bytes)},
             {"peer", AT(peer_bytes)})},
+    {"matmuld_ready", "gauge", "1 if GET /readyz is 200, else 0.", COUNT(is_ready)},
+    {"matmuld_draining", "gauge", "1 from the beginning of the stop, else 0.", COUNT(is_draining)},
     {"matmuld_queue_jobs", "gauge", "Products that wait for a device.", COUNT(queue_jobs)},
     {"matmuld_queue_jobs_max", "gauge", "How many products may wait (--queue-depth).", COUNT(queue_jobs_max)},
     {"matmuld_queue_bytes", "gauge", "Bytes of the operands and results of products that wait.",
      COUNT(queue_bytes)},
+    {"matmuld_queue_wait_seconds", "gauge",
+     "Expected time of the jobs of the busiest device, by measured rates.", .write = write_queue_wait},
+    {"matmuld_queue_wait_seconds_max", "gauge",
+     "The longest expected wait of an accepted job (--queue-wait-ms).", .write = write_queue_wait,
+     .first = 1},
     {"matmuld_requests_in_flight", "gauge",
      "Requests whose head was received and whose reply is not complete, without this one.", COUNT(in_flight)},
     {"matmuld_connections", "gauge", "Open connections; active: with a request, this one included.",
@@ -359,6 +381,8 @@ static const struct family {
             {"slow_reader", AT(counts.closed[MM_CLOSED_SLOW_READER])})},
     {"matmuld_rejected_total", "counter", "Requests answered with a problem, by its code.",
      ARRAY("reason", mm_status_name, counts.rejected, MM_OK + 1, MM_STATUS_COUNT)},
+    {"matmuld_busy_total", "counter", "Requests answered with 429, by cause.",
+     ARRAY("cause", mm_busy_name, counts.busy, 0, MM_BUSY_COUNT)},
     {"matmuld_key_requests_total", "counter",
      "Requests with a valid API key, by the key's name; unnamed: keys without one; other: names after the "
      "first 256.",
@@ -394,6 +418,8 @@ static const struct family {
             {"encode", AT(counts.cancelled[MM_SPAN_ENCODE])}, {"send", AT(counts.cancelled[MM_STAGE_SEND])})},
     {"matmuld_flops_total", "counter", "Floating-point operations of the kernels that ran: 2mnk a product.",
      .write = write_flops},
+    {"matmuld_device_failed", "gauge", "1 if the device has failed and takes no more work, else 0.",
+     .write = write_device_failed},
     {"matmuld_device_memory_bytes", "gauge", "Memory of each working device; the CPU's is the host's.",
      .write = write_device_memory},
     {"matmuld_device_errors_total", "counter",
@@ -472,12 +498,17 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     struct mm_engine *engine = mm_server_engine(server);
     const struct mm_budget *budget = &server->budget;
     scrape->server = server;
+    struct mm_error error;
+    scrape->is_ready = mm_server_is_ready(server, &error) == MM_OK;
+    scrape->is_draining = mm_server_is_leaving(server);
     scrape->queue_jobs_max = server->options->queue_depth;
+    scrape->queue_wait_ns[1] = server->options->queue_wait_ms * UINT64_C(1000000);
     if (engine != NULL) {
         const struct mm_queue_state queue = mm_queue_look(mm_engine_queue(engine));
         scrape->devices = mm_engine_devices(engine, &scrape->device_count);
         scrape->queue_jobs = queue.jobs_waiting;
         scrape->queue_bytes = queue.bytes_waiting;
+        scrape->queue_wait_ns[0] = queue.wait_ns;
         scrape->self_tests = mm_engine_watch_counts(engine);
     }
     for (size_t index = 0; index < scrape->device_count; index++)

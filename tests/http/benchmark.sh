@@ -176,6 +176,7 @@ start_held --backend cpu
 post_benchmark 1000 naive naive
 refuses 429 busy none - '{"m": 1, "k": 1, "n": 1}'
 expect "a second benchmark" 429 Retry-After: '[1-9]*'
+same "a second benchmark is counted" yes "$(metric 'busy_total{cause="benchmark"}' | awk '$1 > 0 { print "yes" }')"
 same "beside a benchmark: a product" 200 "$(status_of -d @"$scratch/queued" "$url/v1/matmul?backend=cpu")"
 at_most "bytes of the benchmark that count in the budget, at least" "$(metric 'staging_bytes{state="used"}')" $((2 * 12 * 1000 * 1000))
 is_benchmarking || fail "the benchmark does not continue"

@@ -235,6 +235,7 @@ curl -s -o /dev/null -X PUT --data-binary 1234 "$url/v1/matrices/$(printf 'm%.0s
 reach "$used" $((stored = 262144 + 900 * 4))
 ask '/v1/matmul?m=970&k=1&n=970&a_from=identity()&b_from=identity()&reply=none' -X POST
 expect "a result too large beside stored matrices" 429 code busy detail "stored matrices use $stored"
+await 60 has_metric 'busy_total{cause="stored_matrices"}' 1 || fail "a result too large beside stored matrices is not counted"
 hold first cpu 1 450000 1
 send list "$url/v1/matrices"
 send text -H 'Accept: text/csv' "$url/v1/matrices/square"
@@ -279,6 +280,7 @@ like "the reply to an upload that got no memory" 'HTTP/1.1 429*' "$(cat "$scratc
 reach "$used" $((3608004 + 65536))
 leave "$dawdle" "$stalled"
 answered first
+at_most "requests that got no memory, at least" "$(metric 'busy_total{cause="memory"}')" 2
 reach "$used" 0 && stop
 
 start_held --memory-budget 4MiB --timeout-ms 1500 --memory-wait-ms 60000

@@ -31,6 +31,7 @@ hold_job runs
 queue_job waits
 post_slow refused
 finish_slow refused "a second job that would wait" 429 code busy detail '1 jobs of this key or address*--jobs-per-key*'
+await 60 has_metric 'busy_total{cause="jobs_per_key"}' 1 || fail "a second job that would wait is not counted"
 ask /v1/matmul --interface 127.0.0.2 --data-binary "@$scratch/queued"
 expect "another address, between two parts of the job that runs" 200
 release
@@ -47,6 +48,8 @@ finish_slow refused "a long wait" 429 detail 'will take*limit is 0.001 s'
 same "a long wait: Retry-After is about as long" yes \
     "$(jq -r --argjson after "$(header Retry-After "$scratch/head")" '(.detail | capture("will take (?<s>[0-9.]+) s").s |
         tonumber) as $told | if ($after - $told | fabs) <= 1 then "yes" else "\($after) s, and \(.detail)" end' "$scratch/got")"
+same "a long wait: the metric is over the limit" yes "$(metric queue_wait_seconds | awk '$1 > 0.001 { print "yes" }')"
+await 60 has_metric 'busy_total{cause="queue_wait"}' 1 || fail "a long wait is not counted"
 release
 finish_slow runs "the product before" 200
 stop

@@ -25,6 +25,7 @@ for signal in TERM INT; do
     drain "SIG$signal" $signal
     ask /readyz
     expect "SIG$signal: /readyz" 503 code stopping Retry-After: '[1-9]*'
+    same "SIG$signal: the metrics ready, draining" "0 1" "$(metric ready) $(metric draining)"
     same "SIG$signal: /healthz" 200 "$(status_of "$url/healthz")"
     ask /v1/matmul -d '{"a":[[2]],"b":[[3]]}'
     expect "SIG$signal: a new job" 503 code stopping Retry-After: '[1-9]*'

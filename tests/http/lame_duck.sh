@@ -81,6 +81,7 @@ ask /v1/matmul -d '{"a":[[2]],"b":[[3],[4]]}'
 expect "an invalid product" 422 Connection: close
 same "two products of one client: connections" '200 1 200 1' "$(curl -s -o "$scratch/got" -w '%{http_code} %{num_connects} ' \
     -d "$product" "$url/v1/matmul" --next -s -o "$scratch/got" -w '%{http_code} %{num_connects}' -d "$product" "$url/v1/matmul")"
+same "the metrics ready, draining" "0 1" "$(metric ready) $(metric draining)"
 reload 'SIGHUP: there are no API keys and no certificate to reload'
 same_stage "SIGTERM" lame
 

@@ -86,9 +86,12 @@ for series in "http_requests_total{$matmul,code=\"504\"}" 'cancelled_total{stage
     'rejected_total{reason="busy"}' 'kernel_duration_seconds_count{variant="tiled_8",backend="cpu",op="matmul"}' 'transfer_bytes_total{direction="upload"}' \
     'device_errors_total{device="cpu:0",kind="device_failed"}' "request_duration_seconds_bucket{$other,le=\"1e-06\"}" \
     "request_duration_seconds_bucket{$other,le=\"+Inf\"}" queue_jobs queue_bytes \
-    'self_tests_total{result="failed"}' 'staging_bytes{state="used"}' 'cancelled_total*' 'rejected_total*'; do
+    'self_tests_total{result="failed"}' 'staging_bytes{state="used"}' 'cancelled_total*' 'rejected_total*' 'busy_total*' \
+    draining queue_wait_seconds 'device_failed{device="cpu:0"}'; do
     counts "$series" 0
 done
+counts ready 1
+counts queue_wait_seconds_max 60
 counts queue_jobs_max 77
 same "without keys: series of keys" 0 "$(grep -c '^matmuld_key_' "$page")"
 counts "build_info{version=\"$("$MATMULD" --version | cut -d ' ' -f 2)\",commit=\"$("$MATMULD" --version | cut -d ' ' -f 4)\",backends=\"$(sed -n 's/.*backends="\([^"]*\)".*/\1/p' "$page")\"}" 1
@@ -205,7 +208,8 @@ counts queue_bytes 0
 send 504 "$queued&timeout_ms=1000" -H "$raw" --data-binary "@$scratch/queued"
 comes_to 'cancelled_total{stage="queue"}' 2
 comes_to requests_in_flight 1
-added "http_requests_total{$matmul,code=\"504\"}" 1 'rejected_total{reason="busy"}' 1 'rejected_total{reason="timeout"}' 1 'rejected_total*' 2
+added "http_requests_total{$matmul,code=\"504\"}" 1 'rejected_total{reason="busy"}' 1 'rejected_total{reason="timeout"}' 1 'rejected_total*' 2 \
+    'busy_total{cause="queue_depth"}' 1 'busy_total*' 1
 release
 finish_slow runs "the slow product" 200
 
@@ -260,6 +264,7 @@ for row in 'fails 500' 'needs_memory 507' 'needs_memory 507' 'loses_device 500';
 done
 fail_as 1 2 1
 counts 'rejected_total{reason="device_failed"}' 1
+counts 'device_failed*' 1
 counts 'kernel_duration_seconds_count*' 0
 counts 'flops_total*' 0
 check_page "after failures"

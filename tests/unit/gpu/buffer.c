@@ -155,6 +155,7 @@ static void failed_acquire_leaves_the_buffer_unchanged(void **state) {
     expect_kept(0); /* the kept block was freed before the second attempt */
     lend(LARGE, &buffer);
     assert_int_equal(mm_buffers_acquire(buffers, more_than_there_is, &buffer, &error), MM_BUSY);
+    assert_int_equal(error.busy, MM_BUSY_SYSTEM_MEMORY);
     give(&buffer);
 }
 
