@@ -77,12 +77,9 @@ static double turn_ns(const struct mm_worker *worker, const struct mm_work *work
 double mm_worker_wait_ns(const struct mm_worker *worker, const struct mm_work *work) {
     const double own_ns = turn_ns(worker, work);
     double wait_ns = worker->expected_ns;
-    const struct mm_work *last;
-    TAILQ_FOREACH_REVERSE(last, &worker->waiting, mm_work_list, listed) {
-        if (last->turn_ns <= own_ns)
-            break;
+    const struct mm_work *last = TAILQ_LAST(&worker->waiting, mm_work_list);
+    for (; last != NULL && last->turn_ns > own_ns; last = TAILQ_PREV(last, mm_work_list, listed))
         wait_ns -= last->expected_ns;
-    }
     return wait_ns;
 }
 
