@@ -121,8 +121,10 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
     plan->prepare = prepare;
     if (plan->launch_stack == NULL && mm_cuda_can_launch_stack(plan, product))
         plan->launch_stack = launch_stack;
+    /* Products that are launched one after another use the same memory for their sums. */
+    const struct mm_product at_once = plan->launch_stack != NULL ? plain : mm_product_item(&plain, 0);
     plan->sums_offset = mm_cuda_aligned(plan->workspace_bytes);
     if (product->c.dtype != plain.c.dtype)
-        plan->workspace_bytes = plan->sums_offset + mm_matrix_bytes(&plain.c);
+        plan->workspace_bytes = plan->sums_offset + mm_matrix_bytes(&at_once.c);
     return MM_OK;
 }
