@@ -190,8 +190,9 @@ static void write_key_bytes(const struct scrape *scrape) {
 static void write_key_numbers(const struct scrape *scrape) {
     const struct mm_account *account;
     for (size_t index = 0; (account = account_at(scrape, index)) != NULL; index++) {
+        const void *at = (const char *)account + scrape->first;
         double number;
-        __atomic_load((const double *)((const char *)account + scrape->first), &number, __ATOMIC_RELAXED);
+        __atomic_load((const double *)at, &number, __ATOMIC_RELAXED);
         put_number(scrape, LABELS({"key", account->name}), number);
     }
 }
