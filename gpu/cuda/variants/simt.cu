@@ -345,7 +345,7 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
     return status == MM_OK ? enqueue_sum(plan, product, &splits.c, lane, run_flag, error) : status;
 }
 
-enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *) {
     const struct choice choice = choice_of(product, plan->device);
     plan->launch = launch;
     plan->finishes = product->stack == nullptr;
