@@ -1,65 +1,62 @@
 """Measures two API keys that share a device: 12 connections with large products, and one with products of 64³.
 
-Usage: fair.py PORT EDGE SECONDS. EDGE is the edge of the large products. Runs the small products alone, the large ones
-alone, and both. Prints the median time of a small product in milliseconds and the large products a second, each alone
-and beside the other.
+Usage: fair.py PORT EDGE SECONDS. EDGE is the edge of the large products, whose operands the server generates. Runs the
+small products alone, the large ones alone, and both. Prints the median time of a small product in milliseconds and the
+large products a second, each alone and beside the other.
 """
 
 import http.client
+import multiprocessing
 import statistics
 import sys
-import threading
 import time
 
-LARGE, SMALL = "large-key-0123456789", "small-key-0123456789"
+SMALL, LARGE_COUNT = 64, 12
 
 
-class Sender(threading.Thread):
-    """Sends one product of zeros again and again, until `until`. Keeps the seconds of each product."""
-
-    def __init__(self, port, key, edge, until):
-        super().__init__()
-        self.port, self.key, self.edge, self.until, self.seconds = port, key, edge, until, []
-
-    def run(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        body = bytes(8 * self.edge * self.edge)
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/octet-stream"}
-        while (begin := time.monotonic()) < self.until:
-            connection.request("POST", f"/v1/matmul?m={self.edge}&k={self.edge}&n={self.edge}", body, headers)
-            reply = connection.getresponse()
-            content = reply.read()
-            if reply.status != 200:
-                sys.exit(f"{reply.status} {content[:200]}")
-            self.seconds.append(time.monotonic() - begin)
+def send(port, edge, until, taken):
+    """Sends one product again and again until `until`, in a process of its own. Puts the seconds of each in `taken`."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    query = f"/v1/matmul?m={edge}&k={edge}&n={edge}"
+    headers = {"Authorization": f"Bearer {'small' if edge == SMALL else 'large'}-key-0123456789"}
+    body = None
+    if edge == SMALL:
+        body = bytes(8 * edge * edge)
+        headers["Content-Type"] = "application/octet-stream"
+    else:
+        query += "&a_from=uniform(1)&b_from=uniform(2)&reply=none"
+    seconds = []
+    while (begin := time.monotonic()) < until:
+        connection.request("POST", query, body, headers)
+        reply = connection.getresponse()
+        content = reply.read()
+        if reply.status != 200:
+            sys.exit(f"{reply.status} {content[:200]}")
+        seconds.append(time.monotonic() - begin)
+    taken.put(seconds)
 
 
 def run(port, seconds, *edges):
-    """Returns the seconds of all products of each edge."""
-    begin = time.monotonic()
-    senders = [
-        Sender(port, SMALL if edge == 64 else LARGE, edge, begin + seconds)
-        for edge in edges
-        for _ in range(1 if edge == 64 else 12)
-    ]
-    for sender in senders:
-        sender.start()
-    for sender in senders:
-        sender.join()
-    taken = time.monotonic() - begin
-    times = {edge: [taken for sender in senders if sender.edge == edge for taken in sender.seconds] for edge in edges}
-    return times, taken
+    """Returns the seconds of each product by edge, and the seconds of the whole run."""
+    begin, queues = time.monotonic(), {edge: multiprocessing.Queue() for edge in edges}
+    counts = {edge: 1 if edge == SMALL else LARGE_COUNT for edge in edges}
+    for edge, count in counts.items():
+        for _ in range(count):
+            multiprocessing.Process(target=send, args=(port, edge, begin + seconds, queues[edge])).start()
+    times = {edge: [one for _ in range(count) for one in queues[edge].get(timeout=seconds + 90)] for edge, count in counts.items()}
+    return times, time.monotonic() - begin
 
 
 def main():
     port, edge, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     run(port, 1, edge)  # the server learns how long such a product takes
-    for name, edges in (("alone", [64]), ("alone", [edge]), ("beside", [64, edge])):
+    for name, edges in (("alone", [SMALL]), ("alone", [edge]), ("beside", [SMALL, edge])):
         times, taken = run(port, seconds, *edges)
-        if 64 in times:
-            print(f"small-{name} {statistics.median(times[64]) * 1e3:.3f}")
+        if SMALL in times:
+            print(f"small-{name} {statistics.median(times[SMALL]) * 1e3:.3f}")
         if edge in times:
             print(f"large-{name} {len(times[edge]) / taken:.3f}")
 
 
-main()
+if __name__ == "__main__":
+    main()
