@@ -242,6 +242,8 @@ static uint64_t begin_lame_duck(struct mm_server *server) {
 static bool serve_signals(struct mm_server *server) {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     uint64_t until_ns = UINT64_MAX; /* the end of the lame duck, once it has begun */
+    if (stop_stage() == LAME_DUCK)  /* the signal came before the server was ready, so nobody must leave */
+        __atomic_add_fetch(&stop_steps, 1, __ATOMIC_RELAXED);
     set_reload_signal(SIG_UNBLOCK);
     while (stop_stage() < DRAINING && !mm_engine_is_lost(server->engine)) {
         if (until_ns == UINT64_MAX && stop_stage() == LAME_DUCK)

@@ -47,7 +47,7 @@ static const struct option table[] = {
      "names that Host may hold, beside IP addresses and localhost (default: none; Host is not checked if "
      "other machines reach the address)"},
     {"trusted-proxies", "CIDR,...", NETWORKS, AT(trusted_proxies), 0, 0, NULL,
-     "networks of proxies, such as 10.0.0.0/8,::1, whose header X-Forwarded-For names the client (default: "
+     "networks of proxies, such as 10.1.2.3,::1, whose header X-Forwarded-For names the client (default: "
      "none)"},
     {"backend", "auto|cpu|cuda", CHOICE, AT(backend), 0, 0, "auto",
      "what multiplies; auto: every CUDA device that works, and the CPU"},

@@ -20,6 +20,9 @@ void mm_key_set_close(struct mm_key_set *set) {
     free(set);
 }
 
+/* The accounts of keys without a name, and of names after the first MM_ACCOUNT_NAMES_MAX */
+static const char unnamed[] = "unnamed", other[] = "other";
+
 static bool is_space(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r';
 }
@@ -46,6 +49,10 @@ static struct mm_slice next_field(struct mm_slice *text, char separator) {
     return part;
 }
 
+static bool is_equal(struct mm_slice word, const char *text) {
+    return word.length == strlen(text) && memcmp(word.start, text, word.length) == 0;
+}
+
 static bool is_name(struct mm_slice word) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     if (word.length > MM_KEY_NAME_MAX || memchr(letters, word.start[0], 52) == NULL)
@@ -53,7 +60,7 @@ static bool is_name(struct mm_slice word) {
     for (size_t index = 0; index < word.length; index++)
         if (memchr(letters, word.start[index], sizeof letters - 1) == NULL)
             return false;
-    return true;
+    return !is_equal(word, unnamed) && !is_equal(word, other);
 }
 
 static bool is_printable(struct mm_slice word) {
@@ -81,8 +88,6 @@ static bool has_key(const struct mm_key_set *set, struct mm_slice key) {
     return mm_key_set_find(set, key.start, key.length) != MM_KEY_NONE;
 }
 
-static const char unnamed[] = "unnamed";
-
 /* Adds a key. If name.length is 0, the key has no name. */
 static void add(struct mm_key_set *set, struct mm_slice key, struct mm_slice name) {
     struct mm_key *added = &set->keys[set->count++];
@@ -108,7 +113,7 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
             return mm_fail(
                 error, MM_BAD_REQUEST,
                 "%s: a name must be at most %d letters, digits, dots, dashes and underscores, of which "
-                "the first is a letter, and this one is not",
+                "the first is a letter, and not 'unnamed' or 'other'; this one is not",
                 where, MM_KEY_NAME_MAX);
     }
     if (next_word(&line).length > 0)
@@ -281,7 +286,7 @@ enum mm_status mm_keys_open(const struct mm_options *options, struct mm_keys **k
         return fail_memory(error);
     opened->options = options;
     strcpy(opened->accounts[UNNAMED].name, unnamed);
-    strcpy(opened->accounts[OTHER].name, "other");
+    strcpy(opened->accounts[OTHER].name, other);
     opened->account_count = FIRST_NAME;
     opened->current = read_keys(opened, error);
     if (opened->current == NULL) {

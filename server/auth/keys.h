@@ -42,8 +42,9 @@ void mm_key_set_close(struct mm_key_set *set);
 /* Adds the keys of a key file. A line is `KEY` or `NAME KEY`, with optional spaces or tabs around them. Empty
  * lines and lines that begin with # are skipped. A key is 16 to 256 printable ASCII characters without
  * spaces, and may appear only once. A name begins with a letter, has at most 15 characters of [A-Za-z0-9._-],
- * and may have several keys. Fails with MM_BAD_REQUEST if a line is malformed, or if there are no keys or
- * more than MM_KEYS_MAX. *error never quotes a line. After a failure, only close the set. */
+ * is not "unnamed" or "other", and may have several keys. Fails with MM_BAD_REQUEST if a line is malformed,
+ * or if there are no keys or more than MM_KEYS_MAX. *error never quotes a line. After a failure, only close
+ * the set. */
 enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
                                    struct mm_error *error);
 

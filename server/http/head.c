@@ -112,14 +112,41 @@ enum mm_status mm_head_check(struct mm_request *request, const char *method, con
     return error->status;
 }
 
-/* A header that is too long counts as malformed. */
+enum { FORWARDED_MAX = 4096 };
+
+/* The end of X-Forwarded-For. Proxies add addresses at the end, so a client cannot hide by a long header. */
+struct forwarded {
+    char text[FORWARDED_MAX + 1];
+    size_t bytes;
+};
+
+static void append(struct forwarded *forwarded, const char *text, size_t bytes) {
+    const size_t kept = bytes < FORWARDED_MAX ? bytes : FORWARDED_MAX;
+    const size_t before = forwarded->bytes < FORWARDED_MAX - kept ? forwarded->bytes : FORWARDED_MAX - kept;
+    memmove(forwarded->text, forwarded->text + forwarded->bytes - before, before);
+    memcpy(forwarded->text + before, text + bytes - kept, kept);
+    forwarded->bytes = before + kept;
+}
+
+static enum MHD_Result find_forwarded(void *argument, enum MHD_ValueKind kind, const char *name,
+                                      const char *value) {
+    struct forwarded *forwarded = argument;
+    if (value == NULL || strcasecmp(name, mm_header_name(MM_HEADER_FORWARDED_FOR)) != 0)
+        return MHD_YES;
+    append(forwarded, ",", forwarded->bytes > 0);
+    append(forwarded, value, strlen(value));
+    return MHD_YES;
+}
+
 void mm_head_find_client(struct mm_request *request) {
     const struct mm_networks *trusted = &request->server->trusted_proxies;
-    char text[MM_ACCEPT_BYTES];
-    bool is_cut = false;
-    const char *forwarded =
-        trusted->count == 0 ? NULL : mm_request_list(request, MM_HEADER_FORWARDED_FOR, text, &is_cut);
-    request->client = mm_address_of_client(trusted, request->peer->address, is_cut ? NULL : forwarded);
+    struct forwarded forwarded;
+    forwarded.bytes = 0;
+    if (trusted->count > 0 && request->headers[MM_HEADER_FORWARDED_FOR] != NULL)
+        MHD_get_connection_values(request->connection, MHD_HEADER_KIND, find_forwarded, &forwarded);
+    forwarded.text[forwarded.bytes] = '\0';
+    request->client =
+        mm_address_of_client(trusted, request->peer->address, forwarded.bytes > 0 ? forwarded.text : NULL);
 }
 
 /* Two headers make a list, which is invalid. */

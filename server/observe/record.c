@@ -79,9 +79,9 @@ static unsigned find_code(const struct mm_record *record) {
 }
 
 /* Whether the request was a health check or a scrape that succeeded. */
-static bool is_probe(const struct mm_request *request) {
+static bool is_probe(const struct mm_request *request, bool sent) {
     const struct mm_route *route = request->route;
-    return request->record.code / 100 == 2 && route != NULL &&
+    return sent && request->record.code / 100 == 2 && route != NULL &&
            (route->entry == MM_ENTRY_HEALTH || route->entry == MM_ENTRY_METRICS);
 }
 
@@ -110,7 +110,7 @@ void mm_record_end(struct mm_request *request, bool sent) {
     record->stage_ns[MM_STAGE_SEND] = record->replied_ns == 0 ? 0 : end_ns - record->replied_ns;
     record->duration_ns = end_ns - request->started_ns;
     record->in_bytes = __atomic_load_n(&request->upload.received_bytes, __ATOMIC_RELAXED);
-    record->is_probe = is_probe(request);
+    record->is_probe = is_probe(request, sent);
     pass_on(record);
 }
 

@@ -118,8 +118,10 @@ logs '.client == "127.0.0.1" and (has("key") | not)' "$url/v1/devices"
 logs '.client == "192.0.2.1"' "$url/v1/devices" -H 'X-Forwarded-For: 198.51.100.7' -H 'x-forwarded-for: 192.0.2.1, 10.0.0.1'
 logs '.client == "2001:db8::1"' "$url/nothing" -H 'X-Forwarded-For: 2001:DB8:0::1'
 logs '.client == "127.0.0.1"' "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1"'
+# Of a long header the end counts, to which proxies add. Here the end has only trusted addresses, and then half of one.
 logs '.client == "127.0.0.1"' "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1' \
     -H "X-Forwarded-For: $(printf '10.0.0.1, %.0s' $(seq 500))10.0.0.1"
+logs '.client == "192.0.2.9"' "$url/v1/devices" -H "X-Forwarded-For: $(printf 'hidden, %.0s' $(seq 700))192.0.2.9"
 logs '.client == "127.0.0.2"' --interface 127.0.0.2 "$url/v1/devices" -H 'X-Forwarded-For: 192.0.2.1'
 stop
 

@@ -77,6 +77,8 @@ static void key_files_and_lists_are_checked(void **state) {
         {"\n\nalice short", "line 3: a key must have 16 to 256 characters, and this one has 5"},
         {NAME_15 "5 " KEY, "line 1: a name must be at most 15"},
         {KEY " production-frontend", "line 1: a name must be"}, /* the error must not show the key */
+        {"unnamed " KEY, "line 1: a name must be"},
+        {"other " KEY, "line 1: a name must be"},
         {"9lives " KEY, "line 1: a name must be"},
         {"a\"b " KEY, "line 1: a name must be"},
         {"alice " KEY " x", "line 1: a line must be KEY or NAME KEY"},
