@@ -107,17 +107,20 @@ bool mm_reservation_extend(struct mm_reservation *reservation, size_t more) {
            extend_in(reservation, MM_BUDGET_SMALL, more);
 }
 
-bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more) {
+bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more, bool is_waiting) {
     const struct mm_budget *budget = reservation->budget;
-    const size_t held = __atomic_load_n(&budget->client_bytes[reservation->client], __ATOMIC_RELAXED);
-    return held > reservation->bytes && held + more > budget->bytes / 2;
+    const unsigned client = reservation->client;
+    const size_t held = __atomic_load_n(&budget->client_bytes[client], __ATOMIC_RELAXED);
+    const size_t stuck = __atomic_load_n(&budget->client_waiting_bytes[client], __ATOMIC_RELAXED) +
+                         (is_waiting ? 0 : reservation->bytes);
+    return held > stuck && held + more > budget->bytes / 2;
 }
 
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more) {
     const struct mm_budget *budget = reservation->budget;
     const int line = mm_reservation_line(reservation, more);
     const size_t holders = __atomic_load_n(&budget->waiting[line].holders, __ATOMIC_RELAXED);
-    const bool is_first = reservation->bytes > 0 && !mm_reservation_is_unfair(reservation, more)
+    const bool is_first = reservation->bytes > 0 && !mm_reservation_is_unfair(reservation, more, false)
                               ? holders == 0
                               : waiting(budget, line) == 0;
     return is_first && mm_reservation_extend(reservation, more);

@@ -22,6 +22,8 @@ struct mm_budget {
     size_t reserved_bytes[MM_BUDGET_PARTS]; /* __atomic access only */
     struct mm_budget_waiting waiting[MM_BUDGET_PARTS];
     size_t client_bytes[MM_CLIENTS_MAX]; /* reserved bytes of each client; __atomic access only */
+    /* Those of requests that wait for more. Only server/http/line.c changes this. __atomic access only. */
+    size_t client_waiting_bytes[MM_CLIENTS_MAX];
 };
 
 /* The memory that one request has reserved. The caller sets `budget` and `client`, and all other members to
@@ -66,9 +68,11 @@ int mm_reservation_line(const struct mm_reservation *reservation, size_t more);
  * small part. If the part changes, the whole reservation moves to the new part. */
 bool mm_reservation_extend(struct mm_reservation *reservation, size_t more);
 
-/* Whether `more` bytes would give the client more than half of the budget in several requests. The client
- * gets no such memory while other clients wait. Any thread. */
-bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more);
+/* Whether `more` bytes would give the client more than half of the budget, although another of its requests
+ * has memory and does not wait. The client gets no such memory while others wait. But if all its requests
+ * wait, one of them must go on, or the client would never release memory. is_waiting: whether the reservation
+ * counts in client_waiting_bytes. Any thread. */
+bool mm_reservation_is_unfair(const struct mm_reservation *reservation, size_t more, bool is_waiting);
 
 /* If waiting requests must get memory first, returns false. Otherwise calls mm_reservation_extend. */
 bool mm_reservation_try(struct mm_reservation *reservation, size_t more);

@@ -5,8 +5,8 @@
  * queue with MM_STOPPING.
  *
  * A step is a slice of a task, a part of a product on a host device, or a whole product on a GPU. Clients get
- * turns: while several clients have waiting work, each gets an equal share of the device's time, whatever
- * they submit. Between two steps, work goes behind its client's other work. Accepted work ends in one of
+ * turns: while several clients have waiting work, each gets an equal share of the device's expected
+ * time. Between two steps, work goes behind its client's other work. Accepted work ends in one of
  * these ways. The queue sets work->error to the status that is named here, and then calls `done`:
  *
  * - All steps have run, or a step has failed: MM_OK, or the error of the step.

@@ -41,7 +41,7 @@ struct mm_worker {
     /* For the turns of clients (worker.c). All times are in the worker's virtual time. */
     double now_ns;                  /* the turn of the work that started last */
     double last_ns;                 /* the latest time in next_ns so far */
-    double next_ns[MM_CLIENTS_MAX]; /* when each client has used its earlier turns */
+    double next_ns[MM_CLIENTS_MAX]; /* the first turn that each client has not used */
 };
 
 /* The queue. No thread may hold the mutex while it calls a backend, a task's `run` or a `done`. */
@@ -49,7 +49,7 @@ struct mm_queue {
     pthread_mutex_t mutex; /* guards the members below, and the workers' lists and loads */
     struct mm_queue_limits limits;
     size_t jobs_waiting;
-    size_t jobs_waiting_of[MM_CLIENTS_MAX]; /* those of each client */
+    size_t jobs_waiting_of[MM_CLIENTS_MAX]; /* waiting jobs of each client */
     size_t bytes_waiting;
     size_t jobs_running; /* including paused tasks */
     uint64_t looked_ns;  /* when mm_queue_fail_hung was last called */

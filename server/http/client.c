@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Numbers that are possible for a client. */
-enum { CHOICES = 32 };
+/* A client can get CHOICES of the 1024 numbers. */
+enum { CHOICES = 32, NUMBER_BITS = 10 };
+_Static_assert(MM_CLIENTS_MAX - 1 == 1 << NUMBER_BITS, "number 0 is for no client");
 
 void mm_clients_open(struct mm_clients *clients) {
     mm_mutex_init(&clients->mutex);
@@ -25,8 +26,9 @@ static uint64_t id_of(const struct mm_address *address) {
 
 /* Returns the client's number, or a free number, or the number of another client. Needs the mutex. */
 static unsigned find(const struct mm_clients *clients, uint64_t id) {
-    const unsigned first = (unsigned)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
-    unsigned best = 1 + first % (MM_CLIENTS_MAX - 1);
+    /* Only the highest bits of the product depend on all bits of the id. */
+    const unsigned first = (unsigned)((id * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - NUMBER_BITS));
+    unsigned best = 1 + first;
     for (unsigned choice = CHOICES; choice-- > 0;) {
         const unsigned number = 1 + (first + choice) % (MM_CLIENTS_MAX - 1);
         if (clients->slots[number].requests == 0)

@@ -21,7 +21,7 @@ void mm_clients_open(struct mm_clients *clients);
 
 void mm_clients_close(struct mm_clients *clients);
 
-/* Sets request->memory.client. Clients with more requests at the same time have the same number. If the few
+/* Sets request->memory.client. All requests that a client has at one time have the same number. If the few
  * numbers that are possible for a client belong to others, it shares one of them. This is rare below half of
  * MM_CLIENTS_MAX clients. The caller has checked the API key. Call it on the connection's thread. */
 void mm_client_acquire(struct mm_request *request);

@@ -22,8 +22,12 @@ static bool goes_before(const struct mm_request *request, const struct mm_reques
 }
 
 static void count_waiting(const struct mm_request *request, int count) {
-    struct mm_budget_waiting *waiting = &request->server->budget.waiting[request->place.line];
+    struct mm_budget *budget = &request->server->budget;
+    struct mm_budget_waiting *waiting = &budget->waiting[request->place.line];
+    const struct mm_reservation *memory = &request->memory;
     __atomic_add_fetch(&waiting->all, (size_t)count, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&budget->client_waiting_bytes[memory->client],
+                       (size_t)count * request->place.held_bytes, __ATOMIC_RELAXED);
     if (request->place.holds)
         __atomic_add_fetch(&waiting->holders, (size_t)count, __ATOMIC_RELAXED);
 }
@@ -32,7 +36,8 @@ void mm_line_enter(struct mm_request *request, size_t lacked_bytes) {
     struct mm_place *place = &request->place;
     place->lacked_bytes = lacked_bytes;
     place->line = (int)mm_reservation_line(&request->memory, lacked_bytes);
-    place->holds = request->memory.bytes > 0;
+    place->held_bytes = request->memory.bytes;
+    place->holds = place->held_bytes > 0;
     place->since_ns = mm_clock_ns();
     struct mm_waiting_requests *line = &request->server->line.requests[place->line];
     struct mm_request *before = TAILQ_LAST(line, mm_waiting_requests);
@@ -54,10 +59,10 @@ void mm_line_leave(struct mm_request *request) {
 }
 
 /* Returns the request of a line that gets memory next, or NULL. This is the first request whose client may
- * get more memory. If no other client waits, it is the first request. Needs server->mutex. */
+ * get more memory, or the first request if there is none. Needs server->mutex. */
 static struct mm_request *find_next(const struct mm_server *server, int part) {
     struct mm_request *first = TAILQ_FIRST(&server->line.requests[part]), *request = first;
-    while (request != NULL && mm_reservation_is_unfair(&request->memory, request->place.lacked_bytes))
+    while (request != NULL && mm_reservation_is_unfair(&request->memory, request->place.lacked_bytes, true))
         request = TAILQ_NEXT(request, place.next);
     return request != NULL ? request : first;
 }

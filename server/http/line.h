@@ -9,9 +9,9 @@
  *
  * If a step does not fit, the request waits. There are two lines: one for small requests, which have a
  * sixteenth of the budget for themselves, and one for all other requests. In each line, requests that already
- * have memory come before requests without memory. Otherwise the oldest request comes first. But while other
- * clients wait, a client gets no memory beyond half of the budget, unless one request needs it. Only the
- * first request of a line gets memory. If its step does not fit, mm_line_look does this:
+ * have memory come before requests without memory. Otherwise the oldest request comes first. But while others
+ * wait, a client gets no memory beyond half of the budget, unless all its requests wait. Only the first
+ * request of a line gets memory. If its step does not fit, mm_line_look does this:
  *
  *   1. Requests that have waited for --memory-wait-ms are answered with 429.
  *   2. Uploads and replies that are too slow (pace.h) are ended, beginning with those that free most memory.
@@ -37,6 +37,7 @@ struct mm_line {
 struct mm_place {
     size_t lacked_bytes; /* memory that the next step lacks; 0: it has enough, but in another part */
     int line;            /* index of the line, which is also the part of the budget */
+    size_t held_bytes;   /* memory that the request had when it began to wait */
     bool holds;
     uint64_t since_ns;
     uint64_t waited_ns; /* duration of earlier waits */

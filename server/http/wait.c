@@ -158,8 +158,11 @@ static void go_on_and_unlock(struct mm_request *request, struct mm_error *error)
     struct mm_server *server = request->server;
     struct ends ends = {{NULL}, {NULL}};
     go_on(request, error, &ends);
+    const bool waits_for_memory = mm_request_state(request) == MM_RESERVING;
     pthread_mutex_unlock(&server->mutex);
     resume_and_free(&ends);
+    if (waits_for_memory)
+        mm_line_serve(server); /* memory may be free, because an unfair request waits whenever others do */
 }
 
 /* The queue calls it with a list of finished work. It locks the mutex only once for the whole list. */

@@ -224,8 +224,14 @@ static void a_client_gets_half_while_others_wait(void **state) {
     extend(&first, 400 * KIB, true);
     extend(&second, 112 * KIB, true); /* together exactly half */
     assert_int_equal(budget.client_bytes[1], 512 * KIB);
-    assert_true(mm_reservation_is_unfair(&second, 1));
-    assert_false(mm_reservation_is_unfair(&other, 960 * KIB)); /* one large request */
+    assert_true(mm_reservation_is_unfair(&second, 1, false));
+    assert_false(mm_reservation_is_unfair(&other, 960 * KIB, false)); /* one large request */
+    budget.client_waiting_bytes[1] = 400 * KIB;
+    assert_true(mm_reservation_is_unfair(&first, 1, true)); /* `second` has memory, and goes on */
+    assert_false(mm_reservation_is_unfair(&second, 1, false));
+    budget.client_waiting_bytes[1] = 512 * KIB;
+    assert_false(mm_reservation_is_unfair(&first, 1, true)); /* both wait, so one must go on */
+    budget.client_waiting_bytes[1] = 0;
     set_waiting(MM_BUDGET_MAIN, 1, 0);
     assert_true(mm_reservation_try(&first, 0));
     assert_false(
