@@ -49,10 +49,6 @@ static struct mm_slice next_field(struct mm_slice *text, char separator) {
     return part;
 }
 
-static bool is_equal(struct mm_slice word, const char *text) {
-    return word.length == strlen(text) && memcmp(word.start, text, word.length) == 0;
-}
-
 static bool is_name(struct mm_slice word) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     if (word.length > MM_KEY_NAME_MAX || memchr(letters, word.start[0], 52) == NULL)
@@ -60,7 +56,7 @@ static bool is_name(struct mm_slice word) {
     for (size_t index = 0; index < word.length; index++)
         if (memchr(letters, word.start[index], sizeof letters - 1) == NULL)
             return false;
-    return !is_equal(word, unnamed) && !is_equal(word, other);
+    return !mm_slice_is(word, unnamed) && !mm_slice_is(word, other);
 }
 
 static bool is_printable(struct mm_slice word) {

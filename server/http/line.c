@@ -17,8 +17,8 @@ void mm_line_open(struct mm_line *line) {
 }
 
 static bool goes_before(const struct mm_request *request, const struct mm_request *other) {
-    const bool holds = request->place.holds;
-    return holds != other->place.holds ? holds : request->started_ns < other->started_ns;
+    const bool holds = request->place.held_bytes > 0;
+    return holds != (other->place.held_bytes > 0) ? holds : request->started_ns < other->started_ns;
 }
 
 static void count_waiting(const struct mm_request *request, int count) {
@@ -28,7 +28,7 @@ static void count_waiting(const struct mm_request *request, int count) {
     __atomic_add_fetch(&waiting->all, (size_t)count, __ATOMIC_RELAXED);
     __atomic_add_fetch(&budget->client_waiting_bytes[memory->client],
                        (size_t)count * request->place.held_bytes, __ATOMIC_RELAXED);
-    if (request->place.holds)
+    if (request->place.held_bytes > 0)
         __atomic_add_fetch(&waiting->holders, (size_t)count, __ATOMIC_RELAXED);
 }
 
@@ -37,7 +37,6 @@ void mm_line_enter(struct mm_request *request, size_t lacked_bytes) {
     place->lacked_bytes = lacked_bytes;
     place->line = (int)mm_reservation_line(&request->memory, lacked_bytes);
     place->held_bytes = request->memory.bytes;
-    place->holds = place->held_bytes > 0;
     place->since_ns = mm_clock_ns();
     struct mm_waiting_requests *line = &request->server->line.requests[place->line];
     struct mm_request *before = TAILQ_LAST(line, mm_waiting_requests);

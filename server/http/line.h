@@ -38,7 +38,6 @@ struct mm_place {
     size_t lacked_bytes; /* memory that the next step lacks; 0: it has enough, but in another part */
     int line;            /* index of the line, which is also the part of the budget */
     size_t held_bytes;   /* memory that the request had when it began to wait */
-    bool holds;
     uint64_t since_ns;
     uint64_t waited_ns; /* duration of earlier waits */
     TAILQ_ENTRY(mm_request) next;

@@ -86,8 +86,7 @@ static void turns_depend_on_the_time_of_the_work(void **state) {
     job_wait(task, MM_OK);
     wait_all(jobs, 20);
     assert_int_equal(task->begun[0], 0);
-    assert_int_equal(task->begun[1],
-                     6); /* the turn of the sixth product is that of the slice, but it came first */
+    assert_int_equal(task->begun[1], 6); /* the sixth has the turn of the slice, and was submitted earlier */
     assert_int_equal(task->begun[2], 11);
 }
 
