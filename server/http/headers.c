@@ -33,6 +33,7 @@ static void add(struct mm_headers *headers, const char *name, const char *value)
 
 void mm_headers_add_common(struct mm_headers *headers, const char *request_id, const char *traceparent,
                            struct mm_cors cors, bool closes) {
+    add(headers, MHD_HTTP_HEADER_SERVER, "matmuld/" MATMULD_VERSION);
     add(headers, "X-Request-Id", request_id);
     if (traceparent[0] != '\0')
         add(headers, mm_header_name(MM_HEADER_TRACEPARENT), traceparent);

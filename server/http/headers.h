@@ -16,7 +16,7 @@ struct mm_cors {
 /* Decides by the value of the request's Origin header. `origin` is NULL if the request has none. */
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin);
 
-enum { MM_HEADERS_MAX = 10 };
+enum { MM_HEADERS_MAX = 11 };
 
 /* Size of the longest Allow header's value, with its NUL. */
 enum { MM_ALLOW_MAX = 48 };

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 
 # Reply headers that the document need not list: HTTP's own, and those for CORS, which tests/http/cors.sh
 # checks
-UNDOCUMENTED = {"date", "content-length", "content-type", "connection", "transfer-encoding", "vary"}
+UNDOCUMENTED = {"date", "server", "content-length", "content-type", "connection", "transfer-encoding", "vary"}
 OF_CORS = "access-control-"
 
 
