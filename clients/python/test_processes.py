@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -43,6 +44,45 @@ class Processes(WithServer):
             self.assertEqual(pool.apply(use, (self.client, handle)), (4, (1, 1), 4, 4))
 
 
+class TwoServers(unittest.TestCase):
+    def test_one_dies_and_comes_back(self):
+        """Eight threads lose no product while a server is killed and started again, and then the other one."""
+        servers = [Server(), Server()]
+        client = matmuld.Client([server.url for server in servers])
+        a, wrong, done = np.full((64, 64), 2, np.float32), [], threading.Event()
+        products = [0] * 8
+
+        def multiply(number):
+            try:
+                W = client.put(np.full((64, 64), number, np.float32), f"w{number}")
+                while not done.is_set():
+                    for product, element in (a @ W, 128 * number), (a @ W @ W.T, 8192 * number**2):
+                        if not (product.get() == element).all():
+                            wrong.append(number)
+                    products[number] += 1
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=multiply, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for number in 0, 1:
+            time.sleep(0.5)
+            servers[number].process.kill()
+            servers[number].process.wait()
+            time.sleep(0.5)
+            before = sum(products)
+            servers[number] = Server("--port", servers[number].url.rpartition(":")[2])
+            time.sleep(0.5)
+            self.assertGreater(sum(products), before)
+        done.set()
+        for thread in threads:
+            thread.join()
+        for server in servers:
+            server.stop()
+        self.assertEqual(wrong, [])
+
+
 class Tls(WithServer):
     @classmethod
     def setUpClass(cls):
@@ -56,13 +96,19 @@ class Tls(WithServer):
         cls.OPTIONS = ("--tls-cert", cls.pem, "--tls-key", key)
         super().setUpClass()
 
+    def test_errors_name_the_cause(self):
+        with self.assertRaisesRegex(ConnectionError, "certificate is not trusted"):
+            matmuld.Client(self.server.url).matmul(TWO, TWO)
+        with self.assertRaisesRegex(matmuld.Error, "this port speaks TLS"):
+            matmuld.Client(self.server.url.replace("https", "http")).matmul(TWO, TWO)
+
     def connect(self, server):
         return matmuld.Client(server.url, context=ssl.create_default_context(cafile=self.pem))
 
     def test_a_child_does_not_disturb_its_parent(self):
         client = self.connect(self.server)
         client.matmul(TWO, TWO)
-        [(*_, connection)] = client._call._free
+        [(*_, connection)] = client._transport.servers[0].free
         port = connection.sock.getsockname()
 
         def in_child():
@@ -74,7 +120,7 @@ class Tls(WithServer):
         child.join()
         self.assertEqual(child.exitcode, 0)
         self.assertEqual(client.matmul(TWO, TWO), 4)
-        [(*_, connection)] = client._call._free
+        [(*_, connection)] = client._transport.servers[0].free
         self.assertEqual(connection.sock.getsockname(), port)
 
     def test_a_connection_that_the_server_closed(self):
