@@ -110,6 +110,7 @@ has_modules() {
     case $2 in
     torch) needed='aiohttp, uvloop, numpy, torch' ;;
     client) needed='numpy' ;; # our own client needs no peer
+    dask) needed='dask.array, distributed' ;;
     *) needed='aiohttp, numpy' ;;
     esac
     "$1" -c "import $needed" >/dev/null 2>&1
