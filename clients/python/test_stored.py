@@ -210,8 +210,31 @@ class StoredMatrices(WithServer):
             self.refused("no_such_matrix", (self.a @ self.B).get)
         self.assertEqual(sync.call_count, 1)
 
+    def test_a_lost_sum_is_not_its_first_term(self):
+        """The array of a handle is not uploaded in place of a product that has replaced the matrix."""
+        square = self.whole(4, 4)
+        for store in [lambda handle: self.client.product(square, square).store("x", c=handle), lambda handle: (square @ handle).store("x")]:
+            handle = self.client.put(square, "x")
+            store(handle)
+            self.client._send("DELETE", "x")
+            self.refused("no_such_matrix", handle.get)
+            self.refused("no_such_matrix", (square @ handle).get)
+
+    def test_a_chain_whose_deletion_fails(self):
+        call = self.client._transport.call
+
+        def fail(method, *arguments, **options):
+            if method == "DELETE":
+                raise ConnectionError
+            return call(method, *arguments, **options)
+
+        with mock.patch.object(self.client._transport, "call", fail):
+            np.testing.assert_array_equal((self.a @ self.B @ self.b.T).get(), self.a @ self.b @ self.b.T)
+
     def test_ttl(self):
-        self.client.put(self.b, "brief", ttl_s=1)
+        """The life begins with the last put."""
+        for ttl_s in 100, 1:
+            self.client.put(self.b, "brief", ttl_s=ttl_s)
         time.sleep(1.5)
         self.assertRaises(matmuld.Error, self.client.stored, "brief")
 

@@ -110,8 +110,9 @@ class Stored:
         shape = ",".join(map(str, self.array.shape))
         body = Body(is_hashed=True)
         body.add(self.array)
-        # The array is read for its digest only if the server may have it.
-        known = self.client._known.get(self.name)
+        # The array is read for its digest only if the server may have it. With ttl_s the array is always uploaded,
+        # because only an upload extends the life of the matrix.
+        known = self.client._known.get(self.name) if self._ttl_s is None else None
         if known and known[:2] == (shape, self.array.dtype) and self._is_there(known[3]):
             for _ in body:
                 pass
@@ -245,9 +246,9 @@ class Product:
 
     def store(self, name: str, *, ttl_s: Optional[int] = None, **parameters: Unpack[Parameters]) -> Stored:
         """Computes the product and stores it on the server. A product whose operand has that name is not sent
-        again if the connection breaks, because it may have replaced the operand. If `c` is a handle of the
-        name, raises Error (`precondition_failed`) if the server has another matrix of that name than the
-        handle's ETag says."""
+        again if the connection breaks, because it may have replaced the operand. The operand's handle then has no
+        array, because an upload would undo the product. If `c` is a handle of the name, raises Error
+        (`precondition_failed`) if the server has another matrix of that name than the handle's ETag says."""
         if parameters.get("rows") is not None or parameters.get("cols") is not None:
             raise TypeError("store stores the whole product: cut out the part later, by get(rows=…, cols=…)")
         c = parameters.get("c", self._terms.get("c"))
@@ -255,8 +256,9 @@ class Product:
         condition = {"If-Match": old.etag} if old and old.etag else {}
         headers, _ = self._run(dict(parameters), condition, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
-        if old:
-            old._learn_head(headers)
+        for operand in (self.a, self.b, c):
+            if isinstance(operand, Stored) and operand.name == name:
+                operand._learn_head(headers).array = None
         return Stored(self.client, name)._learn_head(headers)
 
     def reduce(self, *figures: str, **parameters: Unpack[Parameters]) -> Dict[str, Any]:
@@ -322,8 +324,14 @@ def _inner_products(operands: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
         for name, operand in operands.items():
             if isinstance(operand, Product):
                 computed[name] = operand.store("temporary-" + secrets.token_hex(8), ttl_s=_TEMPORARY_S)
-                stack.callback(computed[name].delete)
+                stack.callback(_try_to_delete, computed[name])
         yield computed
+
+
+def _try_to_delete(matrix: Stored) -> None:
+    """If the request fails, the server deletes the matrix later, and the result or error of the product counts."""
+    with contextlib.suppress(Error, OSError):
+        matrix.delete()
 
 
 def _common_type(types: List[np.dtype[Any]]) -> Optional[np.dtype[Any]]:
