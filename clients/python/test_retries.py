@@ -11,6 +11,7 @@ import time
 import unittest
 import warnings
 import weakref
+from unittest import mock
 
 import numpy as np
 
@@ -169,6 +170,36 @@ class Retries(unittest.TestCase):
             self.assertEqual(client.matmul(TWO, operand), 4)
             self.assertEqual(tuple(len(server.seen) for server in servers), counts)
             self.assertEqual(client.url, servers[counts[1]].url)
+
+    def test_an_idle_connection_that_the_server_closes(self):
+        """The server still has the stored matrices."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def play():
+            for _ in range(2):
+                with listener.accept()[0] as connection:
+                    connection.recv(65536)
+                    connection.sendall(FOUR.replace(b"Connection: close\r\n", b""))
+
+        threading.Thread(target=play, daemon=True).start()
+        client = matmuld.Client(["http://127.0.0.1:%d" % listener.getsockname()[1], Fake(FOUR).url])
+        for _ in range(2):
+            self.assertEqual(matmuld.Stored(client, "b").get(), 4)
+            time.sleep(0.1)
+            self.assertEqual(client.url, client._transport.servers[0].url)
+
+    def test_long_retries(self):
+        client = matmuld.Client("http://127.0.0.1:1", retry_s=60)
+        client._transport._has_answered = True
+        with mock.patch("time.monotonic", return_value=0.0), mock.patch("threading.Event.wait", side_effect=[False] * 2000 + [True]):
+            self.assertRaises(ConnectionAbortedError, client.variants)
+
+    def test_a_broken_key_is_not_shown(self):
+        for key in "sec\nret", "sec\u20acret":
+            with self.assertRaises(ValueError) as caught:
+                matmuld.Client(key=key).variants()
+            self.assertNotRegex(str(caught.exception), "sec")
 
     def test_a_restart(self):
         """A server that has answered may be gone for a while. One that never answered is an error at once."""

@@ -73,11 +73,12 @@ class Error(Exception):
 
 
 class _Broken(Exception):
-    """The connection failed. The server may have got the request, unless has_left is False."""
+    """The connection failed. The server may have got the request, unless has_left is False. `was_idle`: the connection
+    was an old one, which the server may have closed in the meantime."""
 
-    def __init__(self, cause: str, has_left: bool = True) -> None:
+    def __init__(self, cause: str, has_left: bool = True, was_idle: bool = False) -> None:
         super().__init__(cause)
-        self.has_left = has_left
+        self.has_left, self.was_idle = has_left, was_idle
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
@@ -231,7 +232,10 @@ class Transport:
         self._current = 0  # the index of the server that gets the next request
         self._has_answered = False
         self._timeout_s, self._retry_s, self._progress = timeout_s, retry_s, progress
-        self._headers = {"Authorization": f"Bearer {key.strip()}"} if key else {}
+        key = (key or "").strip()
+        if not (key.isascii() and key.isprintable()):  # http.client's exception would show the key
+            raise ValueError("the key has a line break, or a character that is not ASCII: give one key")
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     @property
     def url(self) -> str:
@@ -266,7 +270,8 @@ class Transport:
         - after 429 or 503 with Retry-After, because the server has done nothing: to the next server, or with
           `stays` to the same one after that time;
         - to the next server if a connection is refused, or breaks, or a proxy replies 502 because its connection
-          broke. If not `repeatable`, only a connection that was never made counts.
+          broke. If an idle connection breaks, the server may have closed it, so that server is asked again first. If
+          not `repeatable`, only a connection that was never made counts.
         If no server has answered yet, each is tried once. A cancelled call sends nothing again.
         """
         target = path + ("?" + urllib.parse.urlencode(query, safe=",:()") if query else "")
@@ -312,7 +317,9 @@ class Transport:
             if has_left and not repeatable or all_tried and not has_left and not self._has_answered:
                 return None
             server.close()  # the other idle connections are likely broken too
-            wait_s = 0 if tries == 1 else min(0.1 * 2 ** (tries // len(self.servers)), 2)
+            if isinstance(error, _Broken) and error.was_idle:
+                return 0  # to the same server, by a new connection
+            wait_s = 0 if tries == 1 else min(0.1 * 2 ** min(tries // len(self.servers), 5), 2)
         self._leave(server)
         return wait_s if all_tried else 0
 
@@ -327,8 +334,9 @@ class Transport:
     ) -> Tuple[Headers, Any]:
         connection = server.acquire(repeatable)
         response: Optional[http.client.HTTPResponse] = None
+        was_idle = connection.sock is not None
         try:
-            if connection.sock is None:
+            if not was_idle:
                 server.connect(connection)
             current.cancellation.watch(connection.sock)
             # A cancelled call may still delete the inner products of a chain.
@@ -356,7 +364,7 @@ class Transport:
             if response:
                 response.close()
             if isinstance(error, (ConnectionError, http.client.IncompleteRead, *CLOSED_TLS)):
-                raise _Broken(str(error) or "the server closed the connection") from error
+                raise _Broken(str(error) or "the server closed the connection", True, was_idle) from error
             if isinstance(error, http.client.HTTPException):
                 hint = "" if self._has_answered else "; perhaps the server needs https://, or is no HTTP server"
                 raise ConnectionError(f"{server.url}: the reply is none of matmuld: {error!r}{hint}") from error
