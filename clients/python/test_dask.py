@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -114,6 +115,14 @@ class Threads(WithServers):
         a, b = self.whole(40, 40), self.whole(40, 40)
         c = self.multiply(da.from_array(a, chunks=10), da.from_array(b, chunks=10))
         self.check(self.multiply(c, c.T), a @ b, (a @ b).T)
+
+    def test_a_product_of_a_product_is_computed_once(self):
+        a = self.whole(40, 40)
+        x = da.from_array(a, chunks=(10, 20))
+        with mock.patch("matmuld.dask._LOCKS", [threading.Lock()]):  # uploads that nest would wait for each other
+            self.check(self.multiply(self.multiply(x, x) + 1, x), a @ a + 1, a, num_workers=4)
+        self.end_servers()
+        self.assertEqual(sum(len(self.served(server, "POST")) for server in self.servers), 8 * 2 + 8 * 2)
 
     def test_npy(self):
         whole = np.arange(600.0).reshape(20, 30)

@@ -46,7 +46,7 @@ except ImportError as error:
 # The servers delete what a computation stored after this time, if its last task cannot.
 TTL_S = 3600
 
-# How often a task tries again because its server has lost a matrix or has no memory for one.
+# How often a task tries a step again because its server has lost a matrix or has no memory for one.
 TRIES = 16
 
 # The most tasks and bytes of a recipe. Reading a block from a file is a recipe; having its numbers is none.
@@ -79,7 +79,7 @@ def matmul(a: Any, b: Any, servers: Sequence[str]) -> da.Array:
     name = f"matmuld-{token}"
     graph: Dict[Any, Any] = {}
     a_keys, b_keys = _operand(a, f"{name}-a", graph), _operand(b, f"{name}-b", graph)
-    compute = functools.partial(_block, tuple(servers), token)
+    compute = functools.partial(_product_block, tuple(servers), token)
     steps = range(a.numblocks[1])
     for i, j in np.ndindex(a.numblocks[0], b.numblocks[1]):
         graph[name, i, j] = (compute, f"{i}", f"{j}", [a_keys[i, k] for k in steps], [b_keys[k, j] for k in steps])
@@ -172,7 +172,7 @@ def _operand(x: da.Array, name: str, graph: Dict[Any, Any]) -> Dict[Tuple[int, .
 
 
 def _recipe(source: Dict[Any, Any], key: Any) -> Optional[bytes]:
-    """Returns a pickle of the tasks that make the block, or None if they are many or contain much."""
+    """Returns a pickle of the tasks that make the block, or None if they are many, contain much or are a product."""
     tasks: Dict[Any, Any] = {}
     todo = [key]
     while todo:
@@ -186,10 +186,11 @@ def _recipe(source: Dict[Any, Any], key: Any) -> Optional[bytes]:
         recipe: bytes = cloudpickle.dumps((tasks, key))
     except Exception:  # open files and locks have no pickle, and raise various exceptions
         return None
-    return recipe if len(recipe) <= RECIPE_BYTES else None
+    # A product is no recipe, because each task would compute it again.
+    return recipe if len(recipe) <= RECIPE_BYTES and _product_block.__name__.encode() not in recipe else None
 
 
-def _block(servers: Tuple[str, ...], token: str, i: str, j: str, row: List[Any], column: List[Any]) -> Any:
+def _product_block(servers: Tuple[str, ...], token: str, i: str, j: str, row: List[Any], column: List[Any]) -> Any:
     """Returns the block i, j of C: the sum of the products of a row of A's blocks by a column of B's."""
     client = _client(_own_first(servers))
     step, total, tries = 0, None, 0
