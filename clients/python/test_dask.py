@@ -161,6 +161,10 @@ class SmallStore(WithServers):
 
     def test_a_store_for_few_blocks(self):
         a, b = self.whole(512, 512), self.whole(512, 512)
+        self.check(self.multiply(da.from_array(a, chunks=128), da.from_array(b, chunks=128)), a, b, num_workers=4)
+
+    def test_a_long_sum(self):
+        a, b = self.whole(128, 128 * 60), self.whole(128 * 60, 128)
         self.check(self.multiply(da.from_array(a, chunks=128), da.from_array(b, chunks=128)), a, b)
 
 

@@ -17,11 +17,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import random
 import re
 import secrets
 import socket
 import sys
 import threading
+import time
 import zlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -193,7 +195,7 @@ def _recipe(source: Dict[Any, Any], key: Any) -> Optional[bytes]:
 def _product_block(servers: Tuple[str, ...], token: str, i: str, j: str, row: List[Any], column: List[Any]) -> Any:
     """Returns the block i, j of C: the sum of the products of a row of A's blocks by a column of B's."""
     client = _client(_own_first(servers))
-    step, total, tries = 0, None, 0
+    step, total, tries, begun = 0, None, 0, 0
     while True:
         a_name, b_name = f"{token}-block-a-{i}-{step}", f"{token}-block-b-{step}-{j}"
         try:
@@ -208,6 +210,8 @@ def _product_block(servers: Tuple[str, ...], token: str, i: str, j: str, row: Li
             if step == len(row) - 1:
                 return result
             step, total = step + 1, result
+            if step > begun:
+                begun, tries = step, 0
         except socket.timeout:
             # The client goes on with the next server. Each may be silent once.
             tries += TRIES // len(servers) + 1
@@ -219,6 +223,7 @@ def _product_block(servers: Tuple[str, ...], token: str, i: str, j: str, row: Li
                 raise
             if error.code == "store_full":
                 _delete(client, f"{token}-block-", keep=(a_name, b_name))
+                time.sleep(random.random() * 2**tries / 10000)  # other tasks need memory too
             elif error.problem.get("field") == "c_from":
                 step, total = 0, None  # the sum is on a server that does not answer
 
