@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 import tempfile
 import time
 import unittest
@@ -10,6 +11,7 @@ from unittest import mock
 import numpy as np
 
 import matmuld
+from matmuld._arrays import dtype_of
 from test_matmuld import TWO, TYPES, WithServer
 
 
@@ -95,6 +97,14 @@ class StoredMatrices(WithServer):
         self.client.delete(self.B)
         self.client.delete(self.B)
         self.assertEqual(self.client.list(), [])
+
+    def test_list_without_ml_dtypes(self):
+        dtype_of.cache_clear()
+        with mock.patch.dict(sys.modules, ml_dtypes=None):
+            handle = self.client.product(TWO, TWO).store("odd", result_dtype="bfloat16")
+            self.assertEqual([handle.name for handle in self.client.list()], ["odd", "weights"])
+            self.assertIn("bfloat16", repr(handle))
+            self.assertRaisesRegex(ImportError, "pip install ml_dtypes", handle.get)
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:

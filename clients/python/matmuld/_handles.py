@@ -49,12 +49,12 @@ class Stored:
         self.client, self.name, self.array, self._ttl_s = client, name, array, ttl_s
         self.etag: Optional[str] = None
         self._shape: Tuple[int, ...] = array.shape if array is not None else ()
-        self.dtype: np.dtype[Any] = array.dtype if array is not None else np.dtype("float32")
+        self._dtype = array.dtype.name if array is not None else "float32"
         self.is_transposed = False
 
     def _learn(self, etag: str, shape: Iterable[int], dtype: str) -> Stored:
         """Takes the facts that a reply says."""
-        self.etag, self._shape, self.dtype = etag, tuple(shape), dtype_of(dtype)
+        self.etag, self._shape, self._dtype = etag, tuple(shape), dtype
         return self
 
     def _learn_head(self, headers: Headers) -> Stored:
@@ -67,6 +67,10 @@ class Stored:
     @property
     def ndim(self) -> int:
         return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return dtype_of(self._dtype)  # needs ml_dtypes for some types, and a list of handles works without
 
     @property
     def nbytes(self) -> int:
@@ -84,7 +88,7 @@ class Stored:
     def __repr__(self) -> str:
         turned = " transposed" if self.is_transposed else ""
         return (
-            f"<matmuld.Stored {self.name!r}{turned} {'×'.join(map(str, self.shape)) or 'number'} {self.dtype} at {self.client.url}>"
+            f"<matmuld.Stored {self.name!r}{turned} {'×'.join(map(str, self.shape)) or 'number'} {self._dtype} at {self.client.url}>"
         )
 
     if not TYPE_CHECKING:  # else type checkers believe that `array @ handle` is an array
@@ -121,7 +125,7 @@ class Stored:
                 return False
         query = query_of({"shape": shape, "dtype": self.array.dtype.name, "ttl_s": self._ttl_s})
         headers, _ = self.client._send("PUT", self.name, query, body, {"Content-Type": RAW})
-        self.etag, self._shape, self.dtype = headers["etag"], self.array.shape, self.array.dtype
+        self._learn(headers["etag"], self.array.shape, self.array.dtype.name)
         self.client._known[self.name] = shape, self.array.dtype, body.digest, headers["etag"]
         return True
 
