@@ -203,6 +203,9 @@ class Files(unittest.TestCase):
         self.broken(self.write("half.npz", path.read_bytes()[:-30]))
         np.savez(path, a=np.array([None]))
         self.broken(path)
+        np.savez_compressed(path, a=np.arange(50) ** 7)
+        content = path.read_bytes()
+        self.broken(self.write("bits.npz", content[:80] + b"\xff" * 60 + content[140:]), "decompressing")
 
     def test_csv(self):
         for text in ("1,2.5\n3,4\n", "\ufeff1;2.5\n3;4\n"):
@@ -224,6 +227,7 @@ class Files(unittest.TestCase):
         self.broken(self.write("x.safetensors", b""))
         self.broken(self.safetensors(b"{}", length=3), "header ends at byte 11")
         self.broken(self.safetensors(b"{]"), "header cannot be read")
+        self.broken(self.safetensors(b"[" * 100_000))
         for header in ([1], 1, {"w": {"dtype": "F32"}}):
             self.broken(self.safetensors(header))
         self.broken(self.safetensors({"w": {**tensor, "dtype": "F4"}}, bytes(8)), "'w'", "F4", "BF16")

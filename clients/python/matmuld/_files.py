@@ -11,6 +11,7 @@ import math
 import os
 import pathlib
 import zipfile
+import zlib
 from typing import Any, Dict, Iterator, Tuple, Union
 
 import numpy as np
@@ -53,7 +54,7 @@ def arrays_of(path: Union[str, os.PathLike[str]]) -> Iterator[Tuple[str, np.ndar
             yield stem, _read_csv(path)
         else:
             raise ValueError("its suffix must be .npy, .npz, .safetensors or .csv")
-    except (ValueError, zipfile.BadZipFile) as error:
+    except (ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

@@ -117,10 +117,11 @@ class _Npy:
         if result.ndim == 0:
             result[()] = self._map()[part]
             return result
-        # Mapped pages count as the worker's memory, and can be much more than what is read. So each few rows are
-        # mapped anew.
-        for row in range(0, len(result), 16):
-            result[row : row + 16] = self._map()[part][row : row + 16]
+        # Mapped pages count as the worker's memory, and the system maps up to 64 KiB around what is read. So each few
+        # rows are mapped anew.
+        rows = max(1, (16 << 20) // max(result[:1].nbytes, 64 << 10))
+        for row in range(0, len(result), rows):
+            result[row : row + rows] = self._map()[part][row : row + rows]
         return result
 
 
