@@ -195,6 +195,15 @@ class Retries(unittest.TestCase):
         with mock.patch("time.monotonic", return_value=0.0), mock.patch("threading.Event.wait", side_effect=[False] * 2000 + [True]):
             self.assertRaises(ConnectionAbortedError, client.variants)
 
+    def test_a_proxy_that_knows_no_head(self):
+        client = self.play(reply("405 No"), FOUR, reply("405 No"), FOUR, retry_s=0)
+        self.assertRaisesRegex(matmuld.Error, "405", client.stored, "b")
+        self.assertEqual(len(self.fake.seen), 3)
+
+    def test_a_password_is_not_shown(self):
+        with self.assertRaisesRegex(ValueError, "^[^@]*$"):
+            matmuld.Client("http://user:password@127.0.0.1")
+
     def test_a_broken_key_is_not_shown(self):
         for key in "sec\nret", "sec\u20acret":
             with self.assertRaises(ValueError) as caught:

@@ -170,7 +170,7 @@ class Client:
             headers, _ = self._send("HEAD", name, headers={"Accept": RAW})
         except Error:
             self._send("GET", name, {"rows": "0:0"}, headers={"Accept": RAW})  # raises the error with its text
-            return self.stored(name)  # another client has just stored it
+            headers, _ = self._send("HEAD", name, headers={"Accept": RAW})  # another client has just stored it
         return Stored(self, name)._learn_head(headers)
 
     def list(self) -> List[Stored]:

@@ -170,6 +170,8 @@ class _Server:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a server: use http://HOST:PORT or https://HOST:PORT")
+        if "@" in parts.netloc:  # messages would show the password
+            raise ValueError("the URL has a user or a password: pass a key instead")
         self.url, self._timeout_s = url, timeout_s
         self._host, self._port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
         self._context = (context or ssl.create_default_context()) if parts.scheme == "https" else None
