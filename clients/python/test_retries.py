@@ -94,6 +94,11 @@ class Retries(unittest.TestCase):
             self.assertRaisesRegex((ConnectionError, matmuld.Error), f"{self.fake.url}|502", client.matmul, TWO, TWO)
             self.assertEqual(len(self.fake.seen), 2)
 
+    def test_half_a_head(self):
+        whole = STORED.replace(b"{}", b"")
+        client = self.play(whole[: whole.index(b"1\r\nMatmul-Dtype")], whole)
+        self.assertEqual(client.stored("b").shape, (1, 1))
+
     def test_refused_before_the_body_is_read(self):
         fake = Fake(reply("413 Too large"), reads_bodies=False)
         with self.assertRaises(matmuld.Error) as caught:

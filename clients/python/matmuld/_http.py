@@ -348,7 +348,8 @@ class Transport:
             # A dictionary is faster than http.client's headers, which compare all names.
             reply_headers = {name.lower(): value for name, value in response.headers.items()}
             media_type = reply_headers.get("content-type", "").split(";")[0].strip()
-            if response.length is None and not response.chunked and method != "HEAD":
+            has_length = response.length is not None if method != "HEAD" else "content-length" in reply_headers
+            if not has_length and not response.chunked:
                 raise _Broken("the connection ended within the head of the reply")
             if response.status >= 300:
                 result: Any = _read_error(response, reply_headers)
