@@ -197,7 +197,8 @@ class Retries(unittest.TestCase):
     def test_long_retries(self):
         client = matmuld.Client("http://127.0.0.1:1", retry_s=60)
         client._transport._has_answered = True
-        with mock.patch("time.monotonic", return_value=0.0), mock.patch("threading.Event.wait", side_effect=[False] * 2000 + [True]):
+        waits = mock.patch("threading.Event.wait", side_effect=[False] * 2000 + [True])
+        with mock.patch("time.monotonic", return_value=0.0), waits:
             self.assertRaises(ConnectionAbortedError, client.variants)
 
     def test_a_proxy_that_knows_no_head(self):

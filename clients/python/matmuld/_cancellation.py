@@ -9,7 +9,7 @@ from typing import Optional
 
 
 class Cancellation:
-    """Of one call, which may need several requests. `event` is set after `cancel`."""
+    """The cancellation of one call, which may need several requests. `event` is set after `cancel`."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -35,5 +35,5 @@ class _OfThread(threading.local):
         self.cancellation = Cancellation()
 
 
-# The cancellation of the calling thread's call. Nobody cancels the one that each thread begins with.
+# The cancellation of the calling thread's call. Each thread begins with a cancellation that nobody uses.
 current = _OfThread()

@@ -154,7 +154,8 @@ class Client:
     def put(self, array: Any, name: str, *, ttl_s: Optional[int] = None) -> Stored:
         """Stores the array on the server, and returns a handle. The array is uploaded only if it has changed
         since this client stored it, or if the server has lost it. With `ttl_s` the array is always uploaded, and
-        the server deletes the matrix after that time. The handle refers to the array, so a later put or sync uploads changes of the array."""
+        the server deletes the matrix after that time. The handle refers to the array, so a later put or sync
+        uploads changes of the array."""
         stored = Stored(self, name, as_array(array, f"the array {name!r}"), ttl_s)
         stored.sync()
         return stored

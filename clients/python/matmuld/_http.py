@@ -90,7 +90,7 @@ class Body:
     """The elements of arrays as bytes, row after row, converted to a type. Iterating yields buffers, which are
     valid until the next one. Arrays that need a conversion or have gaps are copied piece by piece.
 
-    If the body is hashed, `digest` is that of the bytes that the last iteration has yielded.
+    If the body is hashed, `digest` is the SHA-256 of the bytes that the last iteration yielded.
     """
 
     def __init__(self, is_hashed: bool = False) -> None:
@@ -370,7 +370,7 @@ class Transport:
                 raise _Broken(str(error) or "the server closed the connection", True, was_idle) from error
             if isinstance(error, http.client.HTTPException):
                 hint = "" if self._has_answered else "; perhaps the server needs https://, or is no HTTP server"
-                raise ConnectionError(f"{server.url}: the reply is none of matmuld: {error!r}{hint}") from error
+                raise ConnectionError(f"{server.url}: this is no reply of matmuld: {error!r}{hint}") from error
             if isinstance(error, socket.timeout):
                 raise socket.timeout(f"{server.url}: silent for {self._timeout_s:g} s (timeout_s)") from error
             raise

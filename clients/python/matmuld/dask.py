@@ -45,13 +45,13 @@ try:
 except ImportError as error:
     raise ImportError("matmuld.dask needs Dask: pip install './clients/python[dask]'") from error
 
-# The servers delete what a computation stored after this time, if its last task cannot.
+# After this time the servers delete what a computation stored, if its last task could not.
 TTL_S = 3600
 
 # How often a task tries a step again because its server has lost a matrix or has no memory for one.
 TRIES = 16
 
-# The most tasks and bytes of a recipe. Reading a block from a file is a recipe; having its numbers is none.
+# The most tasks and bytes of a recipe. Tasks that read a block from a file are a recipe; tasks with its numbers are none.
 RECIPE_TASKS, RECIPE_BYTES = 8, 16384
 
 # Threads that need the same block wait for one upload.
@@ -104,7 +104,7 @@ def from_npy(path: str, chunks: Any = "auto") -> da.Array:
 
 
 class _Npy:
-    """The array of a file, read by slices. Its pickle has none of the numbers, unlike that of a numpy.memmap."""
+    """The array of a file, read by slices. Its pickle has none of the numbers, unlike the pickle of a numpy.memmap."""
 
     def __init__(self, path: str) -> None:
         array = np.load(path, mmap_mode="r")
@@ -259,7 +259,7 @@ def _client(servers: Tuple[str, ...]) -> Client:
 
 
 def _own_first(servers: Tuple[str, ...]) -> Tuple[str, ...]:
-    """Returns the servers, beginning with that of this worker, or of this thread if there are no workers."""
+    """Returns the servers, beginning with the server of this worker, or of this thread if there are no workers."""
     name = threading.current_thread().name
     if "distributed" in sys.modules:
         with contextlib.suppress(ValueError):
