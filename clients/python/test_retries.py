@@ -90,7 +90,7 @@ class Retries(unittest.TestCase):
         for broken in b"", FOUR[:-1], FOUR[:50], reply("502 Bad Gateway"):
             self.assertEqual(self.play(broken, broken, FOUR).matmul(TWO, TWO), 4)
             self.assertEqual(self.fake.seen[0], self.fake.seen[2])
-            client = self.play(*[broken] * 9, retry_s=0.05)
+            client = self.play(*[broken] * 9, retry_s=0.35)  # the second wait is 0.4 s
             self.assertRaisesRegex((ConnectionError, matmuld.Error), f"{self.fake.url}|502", client.matmul, TWO, TWO)
             self.assertEqual(len(self.fake.seen), 2)
 
