@@ -87,9 +87,7 @@ class Stored:
 
     def __repr__(self) -> str:
         turned = " transposed" if self.is_transposed else ""
-        return (
-            f"<matmuld.Stored {self.name!r}{turned} {'×'.join(map(str, self.shape)) or 'number'} {self._dtype} at {self.client.url}>"
-        )
+        return f"<matmuld.Stored {self.name!r}{turned} {'×'.join(map(str, self.shape)) or 'number'} {self._dtype} at {self.client.url}>"
 
     if not TYPE_CHECKING:  # else type checkers believe that `array @ handle` is an array
 
