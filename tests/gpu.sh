@@ -203,7 +203,7 @@ by_tiles() {
     printf -- '--variant %s' "$variant"
     printf -- " --variant $variant/%s" "$@"
 }
-tensor=$(by_tiles tensor 32 64 128 192 256)
+tensor=$(by_tiles tensor 16 32 64 128 192 256)
 some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
 # shellcheck disable=SC2086,SC2046
 {

@@ -11,10 +11,9 @@ enum {
     /* From this edge on, `tensor` is faster than the tiled kernels. */
     MM_CUDA_TENSOR_EDGE = 128,
 
-    /* From this edge on, `tensor` is faster for products that could share a launch. Only tiled kernels can
-     * share launches. With 32 connections, they served four times as many products of up to 192³ as `tensor`.
-     * At 256³, the kernel's time matters more: in bfloat16, 13 µs for a tiled kernel and 5 µs for
-     * `tensor`. */
+    /* From this edge on, `tensor` is faster for float64 products that could share a launch. `tensor` of
+     * float64 cannot share launches. With 32 connections, tiled kernels served four times as many products of
+     * up to 192³. */
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
     /* From this edge on, `tensor` is faster even if it must first copy an operand. It copies an operand if
@@ -115,13 +114,14 @@ static bool fits_batch(const struct mm_product *product) {
 }
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
+    const bool is_small = mm_cuda_tensor_is_small(product);
     const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
     double edge = MM_CUDA_TENSOR_EDGE;
     if (product->k > MM_CUDA_TILES_DEPTH_MAX)
         edge = 0;
-    else if (is_copied)
+    else if (is_copied && !is_small)
         edge = MM_CUDA_TENSOR_COPY_EDGE;
-    else if (fits_batch(product) && product->k <= MM_CUDA_TENSOR_BATCH_EDGE)
+    else if (fits_batch(product) && !is_small && product->k <= MM_CUDA_TENSOR_BATCH_EDGE)
         edge = MM_CUDA_TENSOR_BATCH_EDGE;
     return is_worth(device, product, MM_CUDA_ROW_tensor, edge, product->stack == NULL ? 1 : 32);
 }

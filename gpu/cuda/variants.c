@@ -5,7 +5,8 @@
 
 /* Tile edges that a request can choose. 0 ends the list. */
 static const unsigned dynamic_tiles[] = {4, 8, 16, 32, 64, 96, 0};
-static const unsigned tensor_tiles[] = {32, 64, 128, 192, 256, 0};
+static const unsigned tensor_tiles[] = {16, 32, 64, 128, 192, 256, 0};
+static const unsigned tf32_tiles[] = {32, 64, 128, 192, 256, 0};
 
 /* clang-format off */
 const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {

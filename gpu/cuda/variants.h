@@ -16,7 +16,7 @@ __BEGIN_DECLS
     "gpu/cuda/variants/wgmma/schedule.cuh", "gpu/cuda/variants/wgmma/schedule.h", "gpu/cuda/variants/wgmma/schedule.c", \
     "gpu/cuda/variants/follow.cuh"
 #define MM_CUDA_TENSOR_SOURCES \
-    "gpu/cuda/variants/tensor/product.cuh", "gpu/cuda/variants/tensor/wgmma.cuh", "gpu/cuda/variants/tensor/store.cuh", \
+    "gpu/cuda/variants/tensor/product.cuh", "gpu/cuda/variants/tensor/small.cu", "gpu/cuda/variants/tensor/wgmma.cuh", "gpu/cuda/variants/tensor/store.cuh", \
     "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/plan.h", \
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
@@ -140,7 +140,7 @@ __BEGIN_DECLS
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
     X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor},                                                         \
-      .rounds_to_tf32 = true, .tiles = tensor_tiles, .converts = true,                                       \
+      .rounds_to_tf32 = true, .tiles = tf32_tiles, .converts = true,                                       \
       .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                             \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "as tensor, with float32 operands rounded to 11 significant bits")                          \
@@ -215,6 +215,18 @@ mm_variant_choose mm_cuda_choose_transpose;
 /* The most bytes of a job in a batch, because a larger job keeps the bus busy alone. On an H200, with
  * products up to 256×256 and 32 connections, 1 MiB was faster than 256 KiB or no limit. */
 enum { MM_CUDA_BATCH_BYTES_MAX = 1 << 20 };
+
+/* Whether `tensor` computes the product by its kernel for small products, which can share launches. The
+ * result depends on neither C's type nor the epilogue, and on nothing that changes between two requests. So a
+ * product has the same bits alone and in a batch. */
+static inline bool mm_cuda_tensor_is_small(const struct mm_product *product) {
+    enum { DEPTH_MAX = 512 };
+    const size_t bytes = mm_dtype_bytes(product->a.dtype);
+    return bytes <= 2 && product->stack == NULL && product->k <= DEPTH_MAX &&
+           mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b) +
+                   product->m * product->n * sizeof(float) <=
+               MM_CUDA_BATCH_BYTES_MAX;
+}
 
 /* The index of each variant in mm_cuda_variants. */
 enum {

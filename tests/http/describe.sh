@@ -22,7 +22,7 @@ variants^multiples of types that it takes^.variants | all((.multiples // {} | ke
 variants^available, or why not^.variants | all(.available == (.unavailable_because == null))
 variants^no row twice^.variants | map([.op, .backend, .name]) | length > 0 and length == (unique | length)
 variants^the plain CPU reference^.variants | any(.op == "matmul" and .backend == "cpu" and .name == "naive" and .available)
-variants^CUDA's rows, also if nothing here can run them^.variants | any(.op == "matmul" and .backend == "cuda" and .name == "tensor" and .tiles == [32, 64, 128, 192, 256] and (.dtypes | index("float64")) != null)
+variants^CUDA's rows, also if nothing here can run them^.variants | any(.op == "matmul" and .backend == "cuda" and .name == "tensor" and .tiles == [16, 32, 64, 128, 192, 256] and (.dtypes | index("float64")) != null)
 variants^rows of backends without devices come last^(.variants | group_by(.backend) | map(select(any(.available))[0].backend)) as $open | .variants | map(.backend | IN($open[])) | . == (sort | reverse)
 variants^auto in every backend^([.variants[] | select(.op == "matmul")] | (map(.backend) | unique) == (map(select(.name == "auto").backend) | unique))
 devices^the CPU among the devices^.devices | map(select(.backend == "cpu")) | length == 1

@@ -124,10 +124,11 @@ static void variants_for_other_types(void **state) {
         {MM_FLOAT64, MM_FLOAT64, 32, 4096, 1000000, "tiled_32", NO_TENSOR_CORES},
         {MM_INT8, MM_INT32, 352, 4096, 384, "tiled_16", NO_TENSOR_CORES}, /* 132 blocks of 32×32 */
         {MM_INT8, MM_INT32, 353, 4096, 384, "tiled_32", NO_TENSOR_CORES}, /* 144 blocks of 32×32 */
-        {MM_INT8, MM_INT32, 256, 256, 240, "tiled_16"},
-        {MM_INT8, MM_INT32, 256, 256, 256, "tensor"},
-        {MM_INT8, MM_INT32, 128, 256, 128, "tiled_16"}, /* the largest k without tensor cores */
-        {MM_INT8, MM_INT32, 128, 272, 128, "tensor"},
+        {MM_INT8, MM_INT32, 128, 128, 127, "tiled_16"},
+        {MM_INT8, MM_INT32, 128, 128, 128, "tensor"},
+        {MM_FLOAT16, MM_FLOAT32, 256, 256, 256, "tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 128, 256, 128, "tiled_16"}, /* the largest k without tensor cores */
+        {MM_FLOAT64, MM_FLOAT64, 128, 272, 128, "tensor"},
         {MM_INT8, MM_INT32, 79, 320, 80, "tiled_16"}, /* slightly less work than 128³ */
         {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},
         {MM_FLOAT64, MM_FLOAT64, 209, 209, 209, "tiled_16"},
@@ -167,8 +168,9 @@ static void copied_operands_and_stacks_move_the_crossover(void **state) {
         size_t edge, ld, count;
         const char *name;
     } cases[] = {
-        {MM_FLOAT16, 319, 319, 1, "tiled_16"},   {MM_FLOAT16, 320, 321, 1, "tensor"},
-        {MM_FLOAT16, 319, 320, 1, "tensor"},     {MM_FLOAT64, 257, 257, 1, "tensor"},
+        {MM_FLOAT16, 127, 127, 1, "tiled_16"},   {MM_FLOAT16, 128, 129, 1, "tensor"},
+        {MM_FLOAT16, 64, 65, 60, "tiled_32"},    {MM_FLOAT16, 64, 65, 125, "tensor"},
+        {MM_FLOAT16, 64, 64, 60, "tensor"},      {MM_FLOAT64, 257, 257, 1, "tensor"},
         {MM_FLOAT16, 8, 8, 1 << 20, "tiled_16"}, {MM_FLOAT16, 32, 32, 64, "tensor"},
         {MM_FLOAT16, 32, 32, 63, "tiled_16"},
     };

@@ -59,6 +59,12 @@ const void *mm_tensor_reduce_of(enum mm_dtype operand) {
     return &reduces[mm_dtype_sum(operand)];
 }
 
+static const char small_kernel, small_batch_kernel;
+
+struct mm_layout mm_tensor_small_layout(const struct mm_product *product) {
+    return (struct mm_layout){.kernel = &small_kernel, .batch_kernel = &small_batch_kernel};
+}
+
 static _Alignas(256) char operands[1 << 12];
 static _Alignas(256) char scratch[1 << 12]; /* never read or written */
 static bool is_kept;
@@ -260,12 +266,15 @@ static void launch(const struct mm_product *product) {
     assert_true(end <= plan.workspace_bytes);
 }
 
+/* Returns a product for the kernels of wgmma and float64. Small products choose a tile, because otherwise
+ * they would use another kernel. */
 static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, size_t n, unsigned transposes) {
     struct mm_product product = {.transpose_a = transposes & 1, .transpose_b = transposes & 2};
     product.a = mm_matrix_dense(dtype, product.transpose_a ? k : m, product.transpose_a ? m : k, operands);
     product.b = mm_matrix_dense(dtype, product.transpose_b ? n : k, product.transpose_b ? k : n, operands);
     (void)mm_product_conform(MM_MATMUL, &product, NULL);
     product.c = mm_matrix_dense(mm_dtype_result(dtype), m, n, operands);
+    product.tile = mm_cuda_tensor_is_small(&product) ? 32 : 0;
     return product;
 }
 
@@ -361,7 +370,7 @@ static void tiles_are_chosen(void **state) {
         {512, 512, 512, 256, 128, 256},
         {4096, 4096, 4096, 0, 128, 256},
         {2304, 2304, 2304, 0, 128, 192},
-        {256, 256, 256, 0, 64, 64},
+        {512, 512, 512, 0, 64, 64},
         {256, 8192, 256, 0, 64, 64, true},
         {512, 512, 512, 32, 32, 32, false, MM_FLOAT64},
         {1024, 1024, 1024, 64, 64, 64, false, MM_FLOAT64},
@@ -378,6 +387,45 @@ static void tiles_are_chosen(void **state) {
         assert_int_equal(seen.plan.rows, cases[index].rows);
         assert_int_equal(seen.plan.cols, cases[index].wide);
         assert_int_equal(seen.plan.schedule.sharers > 0, cases[index].is_shared);
+    }
+}
+
+/* Small products share launches. They need no workspace, and a pass applies their epilogues. */
+static void small_products_have_a_batch_kernel(void **state) {
+    static const struct {
+        enum mm_dtype dtype;
+        size_t m, k, n;
+        unsigned tile;
+        bool is_small, is_stack;
+    } cases[] = {
+        {MM_BFLOAT16, 256, 256, 256, 0, true},
+        {MM_INT8, 1, 1, 1, 0, true},
+        {MM_FLOAT8_E5M2, 256, 512, 256, 0, true},
+        {MM_FLOAT16, 16, 512, 448, 0, true},
+        {MM_FLOAT16, 16, 513, 448, 0, false},
+        {MM_FLOAT16, 256, 384, 512, 0, false}, /* more than 1 MiB with a float32 C */
+        {MM_UINT8, 418, 418, 418, 0, true},
+        {MM_UINT8, 419, 419, 419, 0, false},
+        {MM_BOOL, 64, 64, 64, 32, false},
+        {MM_BFLOAT16, 4096, 4096, 4096, 16, true},
+        {MM_BFLOAT16, 64, 64, 64, 0, false, true},
+        {MM_FLOAT64, 64, 64, 64, 0, false},
+        {MM_FLOAT32, 64, 64, 64, 0, false},
+    };
+    const struct mm_stack stack = {.count = 1, .a_count = 1, .b_count = 1, .rank = 1, .dims = {1}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_product product =
+            product_of(cases[index].dtype, cases[index].m, cases[index].k, cases[index].n, index % 4);
+        struct mm_plan plan = {.device = &device.head};
+        struct mm_error error;
+        product.tile = cases[index].tile;
+        product.stack = cases[index].is_stack ? &stack : NULL;
+        product.epilogue.is_set = index % 2 != 0;
+        product.a.data = operands + 1;
+        assert_int_equal(mm_cuda_tensor(&product, &plan, &error), MM_OK);
+        if ((plan.layout.batch_kernel == &small_batch_kernel) != cases[index].is_small)
+            fail_msg("case %zu", index);
+        assert_false(cases[index].is_small && (plan.workspace_bytes > 0 || plan.finishes));
     }
 }
 
@@ -532,7 +580,8 @@ static void epilogues_that_kernels_lack_are_a_pass(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen, stacks_have_their_memory,
-          copies_are_kept, other_kernels_compute_without_k_or_memory, blocks_share_multiprocessors,
+RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen,
+          small_products_have_a_batch_kernel, stacks_have_their_memory, copies_are_kept,
+          other_kernels_compute_without_k_or_memory, blocks_share_multiprocessors,
           unaligned_operands_are_copied_by_threads, epilogues_that_kernels_lack_are_a_pass,
           a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)

@@ -92,6 +92,9 @@ bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile);
  * a block along x for each tile that clusters share, and a block along y for each 512 elements of a tile. */
 const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
+/* Returns the kernels for small products of elements of 1 or 2 bytes (small.cu). */
+struct mm_layout mm_tensor_small_layout(const struct mm_product *product);
+
 /* The kernels of each element type. mm_tensor_tf32 is for float32, and mm_tensor_uint8 also for bool. */
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
     mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8, mm_tensor_float64;

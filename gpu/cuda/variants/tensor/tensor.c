@@ -10,6 +10,8 @@
  * and other types only K-major, so their MN-major operands are transposed first. From a stored operand's
  * second product on, its copy is kept. float64 needs no copies, because float64.cu uses another instruction.
  *
+ * Small products of elements of 1 or 2 bytes share launches, by a simpler kernel (small.cu).
+ *
  * Cost: a block needs up to 224 KiB of shared memory, and 384 threads with up to 232 registers.
  *
  * Sources: CUTLASS's Hopper kernels for the division of labour between warps; M. Osama and others, "Stream-K"
@@ -355,14 +357,24 @@ static bool finishes(const struct mm_product *product) {
             (!product->transpose_addend && mm_cuda_is_aligned(addend) && row_bytes % ALIGNMENT == 0));
 }
 
+/* Whether the kernel for small products computes this product. A request chooses this kernel by tile 16. */
+static bool is_small(const struct mm_product *product) {
+    return product->tile == 0 ? mm_cuda_tensor_is_small(product)
+                              : product->tile == 16 && mm_dtype_bytes(product->a.dtype) <= 2;
+}
+
 enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *plan,
                               struct mm_error *error) {
-    if (!mm_tensor_has_tile(type_of(product->a.dtype)->kernels, product->tile))
+    if (!is_small(product) && !mm_tensor_has_tile(type_of(product->a.dtype)->kernels, product->tile))
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
     if (product->k == 0)
         return mm_cuda_tiled_16(product, plan, error);
+    if (is_small(product)) {
+        plan->layout = mm_tensor_small_layout(product);
+        return MM_OK;
+    }
     const struct mm_product one = mm_product_item(product, 0);
     if (!is_countable(product))
         return mm_fail(error, MM_UNSUPPORTED, "%s computes results of up to %d tiles; choose tiled_16",
