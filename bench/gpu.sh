@@ -3,7 +3,7 @@
 # uvloop, and PyTorch on the same GPU. The servers run alternately. Writes medians to Markdown and CSV files.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
-known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored generated out chain gpus start'
+known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored small generated out chain gpus start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -191,9 +191,10 @@ write_request() {
     printf 'POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n' "$1" >"$scratch/request"
 }
 
+# store_square NAME EDGE FROM [DTYPE]: stores a square, which the service generates.
 store_square() {
     curl -sf --max-time 60 -o /dev/null -X POST \
-        "http://127.0.0.1:$service/v1/matmul?m=$2&k=$2&n=$2&a_from=$3&b_from=identity()&out=$1&reply=none${4:+&dtype=$4&result_dtype=$4}"
+        "http://127.0.0.1:$service/v1/transpose?m=$2&n=$2&a_from=$3&out=$1&reply=none&dtype=${4:-float32}"
 }
 
 by_request() {
@@ -202,11 +203,12 @@ by_request() {
     measure "$key_of" "$figures_of" --port "$port_of" --file "$scratch/request" "$@"
 }
 
-# path_of KIND EDGE: prints the query of a product. The stored square of an edge has the name wEDGE.
+# path_of KIND EDGE: prints the query of a product. The stored square of an edge has the name wEDGE, or
+# TYPE_EDGE if it is not float32.
 path_of() {
     case $1 in
     stored) echo "a_from=w$2&b_from=w$2" ;;
-    bfloat16) echo "a_from=w$1&b_from=w$1" ;;
+    float16 | bfloat16 | int8) echo "a_from=$1_$2&b_from=$1_$2" ;;
     out) echo "a_from=w$2&b_from=w$2&out=y$2" ;;
     generated) echo "m=$2&k=$2&n=$2&a_from=uniform(1)&b_from=uniform(2)" ;;
     esac
@@ -214,16 +216,17 @@ path_of() {
 
 # bench_had KIND EDGE TARGET SHARE: products of stored or generated squares over 32 connections, without
 # returned elements. Products of stored squares are compared with aiohttp and with libmicrohttpd alone. SHARE
-# is the target for the rate times the time of the kernel.
+# is the target for the rate times the time of the kernel. TARGET is a ratio, except for types other than
+# float32, which have no peer.
 bench_had() {
     edge=$(edge_of "$2") had=had_$1_$2 counts='' bare=''
     what="$edge, $1, 32 connections, reply=none"
     [ "$1" != stored ] || counts=$serving
     case $1 in
     stored) store_square "w$edge" "$edge" 'uniform(1)' ;;
-    bfloat16)
-        store_square "w$1" "$edge" 'uniform(1)' bfloat16
-        what="$edge, stored bfloat16, 32 connections, reply=none"
+    float16 | bfloat16 | int8)
+        store_square "$1_$edge" "$edge" 'uniform(1)' "$1"
+        what="$edge, stored $1, 32 connections, reply=none"
         ;;
     out)
         store_square "w$edge" "$edge" 'uniform(1)'
@@ -255,7 +258,7 @@ bench_had() {
     if [ -n "$best" ]; then
         row_ratio "$what; beside: $(peer_name "$best"), its tensors on the device" "$3" "row_$had.rate" "row_${had}_peer_$best.rate" /s
     else
-        row_value "$what" '' "row_$had.rate" /s
+        row_value "$what" "$([ "$1" = stored ] || echo "$3")" "row_$had.rate" /s
     fi
     if [ -n "$bare" ]; then
         stop "$bare_pid"
@@ -373,6 +376,12 @@ bench_row() {
         bench_had stored 1024 '≥ 2' '≥ 0.8'
         bench_had stored 4096 '≥ 4' '≥ 0.95'
         bench_had bfloat16 4096 '' '≥ 0.9'
+        ;;
+    small)
+        for type in bfloat16 float16 int8; do
+            bench_had "$type" 128 '≥ 150000' ''
+            bench_had "$type" 256 '≥ 120000' ''
+        done
         ;;
     generated)
         bench_had generated 1024 '' ''
