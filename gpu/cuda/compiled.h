@@ -56,7 +56,7 @@ const struct mm_compiled mm_cuda_compiled[] = {
     {MM_CUDA_ROW_simt, 80, 0, MM_FLOAT32, 0, 0, {64, 127, 0, 26112, 8, 0}},
     {MM_CUDA_ROW_simt, 90, 0, MM_FLOAT32, 0, 0, {64, 116, 0, 26112, 8, 0}},
     {MM_CUDA_ROW_fp32_tensor, 90, 128, MM_FLOAT32, 124, 140, {384, 168, 11264, 204800, 112, 0}},
-    {MM_CUDA_ROW_tensor, 90, 16, MM_FLOAT16, 0, 0, {128, 106, 0, 73728, 0, 0}},
+    {MM_CUDA_ROW_tensor, 90, 16, MM_FLOAT16, 0, 0, {128, 56, 0, 77824, 0, 0}},
     {MM_CUDA_ROW_tensor, 90, 32, MM_FLOAT64, 0, 0, {256, 80, 1024, 73728, 0, 0}},
     {MM_CUDA_ROW_tensor, 90, 64, MM_FLOAT64, 0, 0, {256, 128, 1024, 98304, 0, 0}},
     {MM_CUDA_ROW_tensor, 90, 128, MM_FLOAT64, 0, 0, {384, 168, 1024, 196608, 0, 0}},

@@ -1,5 +1,6 @@
 /* The kernels of `tensor` for small products (tile 16). They use no tensor maps, so many products can share a
- * launch (kernel.cuh). A block of four warps computes 64×64 of C, and each warp 32×32 of them by mma.sync.
+ * launch (kernel.cuh). A block of four warps computes 32×32 of C, and each warp 16×16 of them by mma.sync.
+ * So also a small product has many blocks, and each of them few instructions in sequence.
  * Each step along k has a stage in shared memory, which cp.async fills. Both operands keep the layout in
  * which they are stored, and ldmatrix gives each thread the elements that mma.sync needs. NVIDIA's PTX ISA
  * describes the layouts of both instructions ("Matrix Fragments for mma.m16n8k16", "ldmatrix").
@@ -12,14 +13,13 @@
 
 namespace {
 
-constexpr unsigned EDGE = 64;      /* rows and columns of C that a block computes */
-constexpr unsigned WARP_EDGE = 32; /* rows and columns of C that a warp computes */
-constexpr unsigned THREADS = 128;
-constexpr unsigned STAGES = 4;
 constexpr unsigned STEP_BYTES = 128; /* bytes of a line in a stage */
 constexpr unsigned GROUP_BYTES = 32; /* bytes of a line that mma.sync multiplies */
 constexpr unsigned CHUNK = 16;       /* bytes that cp.async copies, and of a row of a matrix for ldmatrix */
-constexpr unsigned SUMS_PITCH = EDGE + 8; /* sums of a row of C, padded against bank conflicts */
+constexpr unsigned EDGE = 32;        /* rows and columns of C that a block computes */
+constexpr unsigned WARP_EDGE = 16;   /* rows and columns of C that a warp computes */
+constexpr unsigned THREADS = 128;
+constexpr unsigned STAGES = 8; /* enough to load most small products at once */
 
 /* Loads four matrices of 8 rows with 16 bytes. Thread i of a warp passes the address of row i % 8 of matrix
  * i / 8. Of each matrix it gets bytes 4·(i % 4) and on of row i / 4. If TRANSPOSES, it gets elements of 2
@@ -37,84 +37,107 @@ template <bool TRANSPOSES> __device__ __forceinline__ void load_matrices(uint32_
                      : "memory");
 }
 
-/* One operand, with elements of BYTES bytes. */
+/* A thread's view of one operand, with elements of BYTES bytes. A block reads EDGE lines. */
 template <unsigned BYTES, bool IS_K_MAJOR> struct operand {
     static constexpr unsigned DEPTH = STEP_BYTES / BYTES;
     static constexpr unsigned ROWS = IS_K_MAJOR ? EDGE : DEPTH; /* stored rows in a stage */
     static constexpr unsigned ROW_BYTES = IS_K_MAJOR ? STEP_BYTES : EDGE * BYTES;
     static constexpr unsigned PITCH = ROW_BYTES + CHUNK; /* so rows of a matrix lie in different banks */
     static constexpr unsigned STAGE_BYTES = ROWS * PITCH;
-    static constexpr bool INTERLEAVES = !IS_K_MAJOR && BYTES == 1; /* line_of explains this */
-    using element = std::conditional_t<BYTES == 2, uint16_t, uint8_t>;
+    static constexpr bool INTERLEAVES = !IS_K_MAJOR && BYTES == 1; /* `load` explains this */
 
-    /* Copies up to 16 bytes, which need not be aligned, and fills the rest of the 16 bytes with zeros. */
-    static __device__ __forceinline__ void copy_elements(unsigned char *to, const element *from,
-                                                         unsigned count) {
-        union {
-            element elements[CHUNK / BYTES];
-            uint4 all;
-        } chunk;
+    static constexpr unsigned CHUNKS = ROW_BYTES / CHUNK, EACH = CHUNK / BYTES;
+    static constexpr unsigned PASS = THREADS / CHUNKS; /* stored rows that all threads copy at once */
+    static_assert(ROWS % PASS == 0, "all threads copy equally many chunks");
+
+    const unsigned char *from; /* the thread's first chunk of the next step */
+    size_t pitch;              /* bytes from a row to the next row */
+    unsigned first_k;          /* the chunk's first element along k */
+    unsigned lines;            /* how many lines the operand has, from the chunk's first line on */
+
+    __device__ __forceinline__ operand(const mm_matrix &x, unsigned first, unsigned end) {
+        const unsigned down = threadIdx.x / CHUNKS, across = threadIdx.x % CHUNKS * EACH;
+        const unsigned line = first + (IS_K_MAJOR ? down : across);
+        pitch = x.ld * BYTES;
+        first_k = IS_K_MAJOR ? across : down;
+        lines = line < end ? end - line : 0;
+        from = static_cast<const unsigned char *>(x.data) + (IS_K_MAJOR ? line : first_k) * pitch +
+               (IS_K_MAJOR ? first_k : line) * BYTES;
+    }
+
+    /* Starts to copy 16 aligned bytes, or fills them with zeros. */
+    static __device__ __forceinline__ void copy_aligned(uint32_t to, const unsigned char *from,
+                                                        bool is_outside) {
+        asm volatile("{.reg .pred outside; setp.ne.u32 outside, %2, 0;"
+                     "cp.async.cg.shared.global [%0], [%1], 16, outside;}" ::"r"(to),
+                     "l"(from), "r"(static_cast<unsigned>(is_outside))
+                     : "memory");
+    }
+
+    /* Copies up to 16 bytes, which need not be aligned, and fills the rest of the 16 bytes with zeros. Reads
+     * whole words, so up to three bytes before and after, but none on another page. */
+    static __device__ __forceinline__ void copy_unaligned(uint32_t to, const unsigned char *from,
+                                                          unsigned bytes) {
+        const unsigned shift = static_cast<unsigned>(reinterpret_cast<size_t>(from) % 4);
+        const uint32_t *at = reinterpret_cast<const uint32_t *>(from - shift);
+        uint32_t words[5];
 #pragma unroll
-        for (unsigned i = 0; i < CHUNK / BYTES; i++)
-            chunk.elements[i] = i < count ? __ldg(from + i) : element(0);
-        *reinterpret_cast<uint4 *>(to) = chunk.all;
-    }
-
-    /* Copies a part of the operand to a stage, from element first_k of line `first` on. The operand has
-     * `lines` lines of k elements. Outside the operand the stage gets zeros. */
-    static __device__ __forceinline__ void copy(unsigned char *to, const mm_matrix &x, bool is_aligned,
-                                                unsigned first, unsigned lines, unsigned first_k,
-                                                unsigned k) {
-        constexpr unsigned EACH = CHUNK / BYTES, CHUNKS = ROW_BYTES / CHUNK;
-        const unsigned rows = IS_K_MAJOR ? lines : k, cols = IS_K_MAJOR ? k : lines;
-        const unsigned first_row = IS_K_MAJOR ? first : first_k, first_col = IS_K_MAJOR ? first_k : first;
-#pragma unroll(2 * BYTES) /* more would need too many registers for unaligned elements of one byte */
-        for (unsigned i = 0; i < ROWS * CHUNKS / THREADS; i++) {
-            const unsigned index = i * THREADS + threadIdx.x;
-            const unsigned row = first_row + index / CHUNKS, col = first_col + index % CHUNKS * EACH;
-            const unsigned count = row < rows && col < cols ? min(cols - col, EACH) : 0;
-            unsigned char *at = to + index / CHUNKS * PITCH + index % CHUNKS * CHUNK;
-            const element *from = static_cast<const element *>(x.data) + row * x.ld + col;
-            if (is_aligned)
-                mm_copy_async<CHUNK>(at, reinterpret_cast<const unsigned char *>(from), count * BYTES);
-            else
-                copy_elements(at, from, count);
+        for (unsigned i = 0; i < 5; i++)
+            words[i] = bytes > 0 && i * 4 < shift + bytes ? __ldg(at + i) : 0;
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++) {
+            const unsigned left = bytes > i * 4 ? bytes - i * 4 : 0;
+            words[i] = __funnelshift_r(words[i], words[i + 1], shift * 8) &
+                       __funnelshift_lc(~0u, 0, left * 8); /* keeps the first `left` bytes */
         }
+        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]), "r"(words[1]),
+                     "r"(words[2]), "r"(words[3])
+                     : "memory");
     }
 
-    /* Loads the thread's elements of 32 lines, from line `first` on, for a group of mma.sync. x[i][h] gets
-     * 4 bytes of line line_of(i, lane / 4): bytes 16·h + 4·(lane % 4) and on of the group. ldmatrix
+    /* Copies the next step to a stage. Outside the operand the stage gets zeros. */
+    template <bool IS_ALIGNED> __device__ __forceinline__ void copy(uint32_t stage, unsigned k) {
+        const uint32_t to = stage + threadIdx.x / CHUNKS * PITCH + threadIdx.x % CHUNKS * CHUNK;
+#pragma unroll
+        for (unsigned row = 0; row < ROWS; row += PASS) {
+            const unsigned at_k = first_k + (IS_K_MAJOR ? 0 : row), at_line = IS_K_MAJOR ? row : 0;
+            const bool is_outside = at_k >= k || at_line >= lines;
+            const unsigned left = min(IS_K_MAJOR ? k - at_k : lines, EACH) * BYTES;
+            if (IS_ALIGNED)
+                copy_aligned(to + row * PITCH, from + row * pitch, is_outside);
+            else
+                copy_unaligned(to + row * PITCH, from + row * pitch, is_outside ? 0 : left);
+        }
+        from += IS_K_MAJOR ? STEP_BYTES : DEPTH * pitch;
+        first_k += DEPTH;
+    }
+
+    /* Loads the thread's elements of 16 lines, from line `first` on, for a group of mma.sync. x[i][h] gets
+     * 4 bytes of a line: bytes 16·h + 4·(lane % 4) and on of the group. ldmatrix
      * transposes pairs of bytes. So of MN-major elements of one byte, a register gets two elements of each of
-     * two lines. From two such registers, __byte_perm makes one register for each of the two lines. */
-    static __device__ __forceinline__ void load(uint32_t (&x)[4][2], uint32_t stage, unsigned first,
+     * two lines. From two such registers, __byte_perm makes one register for each of the two lines. So if
+     * the operand interleaves, x[i] is line 2·(lane / 4) + i, and otherwise line 8·i + lane / 4. */
+    static __device__ __forceinline__ void load(uint32_t (&x)[2][2], uint32_t stage, unsigned first,
                                                 unsigned group) {
         const unsigned matrix = threadIdx.x / 8 % 4, row = threadIdx.x % 8;
+        const unsigned half = INTERLEAVES ? matrix / 2 : matrix % 2;
+        const unsigned k =
+            half * CHUNK / BYTES + (INTERLEAVES ? row / 2 * 4 + matrix % 2 * 2 + row % 2 : row);
+        uint32_t loaded[4];
+        if (IS_K_MAJOR)
+            load_matrices<false>(loaded, stage + (first + matrix / 2 * 8 + row) * PITCH + half * CHUNK +
+                                             group * GROUP_BYTES);
+        else
+            load_matrices<true>(loaded, stage + k * PITCH +
+                                            (first + (INTERLEAVES ? 0 : matrix / 2 * 8)) * BYTES +
+                                            group * GROUP_BYTES / BYTES * PITCH);
 #pragma unroll
-        for (unsigned pair = 0; pair < 2; pair++) {
-            const unsigned line = first + pair * 16, half = INTERLEAVES ? matrix / 2 : matrix % 2;
-            const unsigned k = group * GROUP_BYTES / BYTES + half * CHUNK / BYTES +
-                               (INTERLEAVES ? row / 2 * 4 + matrix % 2 * 2 + row % 2 : row);
-            uint32_t loaded[4];
-            if (IS_K_MAJOR)
-                load_matrices<false>(loaded, stage + (line + matrix / 2 * 8 + row) * PITCH +
-                                                 group * GROUP_BYTES + half * CHUNK);
-            else
-                load_matrices<true>(loaded,
-                                    stage + k * PITCH + (line + (INTERLEAVES ? 0 : matrix / 2 * 8)) * BYTES);
+        for (unsigned i = 0; i < 2; i++)
 #pragma unroll
-            for (unsigned i = 0; i < 2; i++) {
-                x[2 * pair + i][0] =
-                    INTERLEAVES ? __byte_perm(loaded[0], loaded[1], i == 0 ? 0x6420 : 0x7531) : loaded[2 * i];
-                x[2 * pair + i][1] = INTERLEAVES ? __byte_perm(loaded[2], loaded[3], i == 0 ? 0x6420 : 0x7531)
-                                                 : loaded[2 * i + 1];
-            }
-        }
-    }
-
-    /* Returns which of the 32 lines mma.sync takes for line `at` of its eight lines number `eight`. If the
-     * operand interleaves, a thread has two neighbouring lines, and they belong to different eights. */
-    static __device__ __forceinline__ unsigned line_of(unsigned eight, unsigned at) {
-        return INTERLEAVES ? eight / 2 * 16 + at * 2 + eight % 2 : eight * 8 + at;
+            for (unsigned h = 0; h < 2; h++)
+                x[i][h] = INTERLEAVES
+                              ? __byte_perm(loaded[2 * h], loaded[2 * h + 1], i == 0 ? 0x6420 : 0x7531)
+                              : loaded[2 * i + h];
     }
 };
 
@@ -137,8 +160,9 @@ MM_MMA(MM_INT8, uint32_t, "+r", "m16n8k32.row.col.s32.s8.s8.s32")
 MM_MMA(MM_UINT8, uint32_t, "+r", "m16n8k32.row.col.s32.u8.u8.s32")
 #undef MM_MMA
 
+/* Whether all of the matrix can be copied by 16 aligned bytes at a time. */
 __device__ __forceinline__ bool is_aligned(const mm_matrix &x, unsigned bytes) {
-    return (reinterpret_cast<size_t>(x.data) | x.ld * bytes) % CHUNK == 0;
+    return (reinterpret_cast<size_t>(x.data) | x.ld * bytes | x.cols * bytes) % CHUNK == 0;
 }
 
 template <mm_dtype DTYPE> struct small {
@@ -149,22 +173,16 @@ template <mm_dtype DTYPE> struct small {
     static constexpr unsigned SHARED_BYTES = STAGES *(operand<BYTES, !TRANSPOSE_A>::STAGE_BYTES +
                                                       operand<BYTES, TRANSPOSE_B>::STAGE_BYTES);
 
-    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
-    static __device__ __forceinline__ void run(const mm_product &product) {
-        using of_a = operand<BYTES, !TRANSPOSE_A>;
-        using of_b = operand<BYTES, TRANSPOSE_B>;
-        constexpr unsigned STAGE_BYTES = of_a::STAGE_BYTES + of_b::STAGE_BYTES;
-        static_assert(STAGES * STAGE_BYTES >= EDGE * SUMS_PITCH * sizeof(SUM), "the sums fit");
+    /* Adds the warp's part of A·B to `sums`: 16 rows, and eight columns for each first index. */
+    template <bool IS_ALIGNED, class A, class B>
+    static __device__ __forceinline__ void multiply(A &a, B &b, unsigned k, unsigned warp_row,
+                                                    unsigned warp_col, SUM (&sums)[2][4]) {
+        constexpr unsigned STAGE_BYTES = A::STAGE_BYTES + B::STAGE_BYTES;
         extern __shared__ __align__(16) unsigned char shared[];
-        const unsigned m = static_cast<unsigned>(product.m), n = static_cast<unsigned>(product.n);
-        const unsigned k = static_cast<unsigned>(product.k), steps = (k + of_a::DEPTH - 1) / of_a::DEPTH;
-        const unsigned first_row = blockIdx.y * EDGE, first_col = blockIdx.x * EDGE;
-        const bool is_a_aligned = is_aligned(product.a, BYTES), is_b_aligned = is_aligned(product.b, BYTES);
-        const unsigned lane = threadIdx.x % 32;
-        const unsigned warp_row = threadIdx.x / 64 * WARP_EDGE, warp_col = threadIdx.x / 32 % 2 * WARP_EDGE;
-
-        SUM sums[2][4][4] = {};
+        const uint32_t stages = mm_shared_address(shared);
+        const unsigned steps = (k + A::DEPTH - 1) / A::DEPTH;
         /* Copies run STAGES - 1 steps ahead. One loop also starts the first copies, which halves the code. */
+#pragma unroll 1
         for (unsigned ahead = 0; ahead < steps + STAGES - 1; ahead++) {
             const bool multiplies = ahead >= STAGES - 1;
             if (multiplies) {
@@ -174,47 +192,52 @@ template <mm_dtype DTYPE> struct small {
                 __syncthreads();
             }
             if (ahead < steps) {
-                unsigned char *to = shared + ahead % STAGES * STAGE_BYTES;
-                of_a::copy(to, product.a, is_a_aligned, first_row, m, ahead * of_a::DEPTH, k);
-                of_b::copy(to + of_a::STAGE_BYTES, product.b, is_b_aligned, first_col, n, ahead * of_a::DEPTH,
-                           k);
+                const uint32_t to = stages + ahead % STAGES * STAGE_BYTES;
+                a.template copy<IS_ALIGNED>(to, k);
+                b.template copy<IS_ALIGNED>(to + A::STAGE_BYTES, k);
             }
             mm_commit_copies(); /* also an empty group, because the wait above counts groups */
             if (!multiplies)
                 continue;
-            const uint32_t stage = mm_shared_address(shared + (ahead + 1) % STAGES * STAGE_BYTES);
+            const uint32_t stage = stages + (ahead + 1) % STAGES * STAGE_BYTES;
 #pragma unroll
             for (unsigned group = 0; group < STEP_BYTES / GROUP_BYTES; group++) {
-                uint32_t a[4][2], b[4][2];
-                of_a::load(a, stage, warp_row, group);
-                of_b::load(b, stage + of_a::STAGE_BYTES, warp_col, group);
+                uint32_t of_a[2][2], of_b[2][2];
+                A::load(of_a, stage, warp_row, group);
+                B::load(of_b, stage + A::STAGE_BYTES, warp_col, group);
 #pragma unroll
                 for (unsigned i = 0; i < 2; i++)
-#pragma unroll
-                    for (unsigned j = 0; j < 4; j++)
-                        mma<DTYPE>::add(sums[i][j],
-                                        {a[2 * i][0], a[2 * i + 1][0], a[2 * i][1], a[2 * i + 1][1]}, b[j]);
+                    mma<DTYPE>::add(sums[i], {of_a[0][0], of_a[1][0], of_a[0][1], of_a[1][1]}, of_b[i]);
             }
         }
+    }
 
-        /* Wait until all threads have read the last stage, because the sums overwrite the stages. */
-        __syncthreads();
-        SUM *staged = reinterpret_cast<SUM *>(shared);
+    template <bool TRANSPOSE_A, bool TRANSPOSE_B>
+    static __device__ __forceinline__ void run(const mm_product &product) {
+        using of_a = operand<BYTES, !TRANSPOSE_A>;
+        using of_b = operand<BYTES, TRANSPOSE_B>;
+        const unsigned first_row = blockIdx.y * EDGE, first_col = blockIdx.x * EDGE;
+        const unsigned warp_row = threadIdx.x / 64 * WARP_EDGE, warp_col = threadIdx.x / 32 % 2 * WARP_EDGE;
+        const unsigned k = static_cast<unsigned>(product.k), lane = threadIdx.x % 32;
+        of_a a(product.a, first_row, static_cast<unsigned>(product.m));
+        of_b b(product.b, first_col, static_cast<unsigned>(product.n));
+        SUM sums[2][4] = {};
+        if (is_aligned(product.a, BYTES) && is_aligned(product.b, BYTES))
+            multiply<true>(a, b, k, warp_row, warp_col, sums);
+        else
+            multiply<false>(a, b, k, warp_row, warp_col, sums);
+            /* A thread stores two neighbouring columns at once. If B interleaves, they belong to different
+             * eights of columns. A warp writes whole sectors of 32 bytes if C has elements of 4 bytes. */
 #pragma unroll
-        for (unsigned i = 0; i < 32; i++) {
-            const unsigned row = warp_row + of_a::line_of(i / 16 * 2 + i / 2 % 2, lane / 4);
-            const unsigned col = warp_col + of_b::line_of(i / 4 % 4, lane % 4 * 2 + i % 2);
-            staged[row * SUMS_PITCH + col] = sums[i / 16][i / 4 % 4][i % 4];
-        }
-        /* Wait until all sums are there, because each thread stores sums of other threads. So a warp stores
-         * whole rows, and C may lie in host memory. */
-        __syncthreads();
-#pragma unroll 4
-        for (unsigned index = threadIdx.x; index < EDGE * EDGE / 2; index += THREADS) {
-            const unsigned row = index / (EDGE / 2), col = index % (EDGE / 2) * 2;
-            const SUM *two = staged + row * SUMS_PITCH + col;
-            mm_store_neighbours(product, first_row + row, first_col + col, two[0], two[1]);
-        }
+        for (unsigned i = 0; i < 2; i++)
+#pragma unroll
+            for (unsigned j = 0; j < 2; j++) {
+                const unsigned row = of_a::INTERLEAVES ? lane / 4 * 2 + i : i * 8 + lane / 4;
+                const unsigned col = of_b::INTERLEAVES ? lane % 4 * 4 + j * 2 : j * 8 + lane % 4 * 2;
+                mm_store_neighbours(product, first_row + warp_row + row, first_col + warp_col + col,
+                                    of_b::INTERLEAVES ? sums[0][2 * i + j] : sums[j][2 * i],
+                                    of_b::INTERLEAVES ? sums[1][2 * i + j] : sums[j][2 * i + 1]);
+            }
     }
 };
 
