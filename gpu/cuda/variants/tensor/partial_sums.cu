@@ -25,6 +25,8 @@ __global__ void __launch_bounds__(MM_TENSOR_REDUCE_THREADS)
     const size_t slot = static_cast<size_t>(plan.cluster) * fours;
     const mm_four_sums<SUM> *sums = static_cast<const mm_four_sums<SUM> *>(plan.sums) + rank * fours + four;
     mm_wait_for_kernel_before();
+    if (plan.products != nullptr && *plan.products == 0)
+        return; /* nothing was computed */
     if (sharers.end == sharers.first)
         return; /* one cluster has computed all of k and stored the tile */
     const mm_four_sums<SUM> start = mm_load_past_l1(sums + (schedule.sharers + shared_tile) * slot);

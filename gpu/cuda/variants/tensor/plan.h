@@ -37,6 +37,7 @@ struct mm_tensor_plan {
     unsigned a_steps[MM_STACK_RANK_MAX]; /* stride of each dimension in A, in matrices */
     unsigned b_steps[MM_STACK_RANK_MAX];
     unsigned addend_steps[MM_STACK_RANK_MAX];
+    const unsigned *products; /* how many products to compute, for tiles with COUNTS_PRODUCTS; NULL: all */
 };
 
 struct mm_tensor_kernel {

@@ -45,6 +45,7 @@
  *     A_BYTES, STAGE_BYTES    bytes of A in a stage, and bytes of a stage
  *     STAGES, SHARED_BYTES    stages, and bytes of dynamic shared memory
  *     LOADS_ADDEND            the producer loads the addend of whole tiles
+ *     COUNTS_PRODUCTS         the kernel computes only the first *plan.products products, if that is not NULL
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -120,6 +121,8 @@ __device__ __forceinline__ void mm_tensor_walk_next(const mm_tensor_plan &plan, 
     if (!walk.is_over)
         walk.tile = mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER,
                                       T::ROWS, T::COLS);
+    if constexpr (T::COUNTS_PRODUCTS)
+        walk.is_over = walk.is_over || (plan.products != nullptr && walk.tile.product >= *plan.products);
 }
 
 template <class T>

@@ -23,6 +23,9 @@
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/passes.h"
 #include "gpu/cuda/variants/tensor/plan.h"
+#include "gpu/cuda/variants/tensor/tensor.h"
+
+#include <assert.h>
 
 /* --- what to launch ------------------------------------------------------------------------------ */
 
@@ -169,6 +172,15 @@ static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, con
                          rows, matrix->cols, matrix->ld, (int)code);
 }
 
+enum mm_status mm_cuda_map_bytes(struct mm_lane *lane, const struct mm_matrix *matrix, size_t count,
+                                 unsigned lines, CUtensorMap *map, struct mm_error *error) {
+    encode *function = NULL;
+    const enum mm_status status = find_encode(lane, &function, error);
+    return status != MM_OK
+               ? status
+               : map_matrix(function, CU_TENSOR_MAP_DATA_TYPE_UINT8, matrix, count, lines, map, error);
+}
+
 /* Encodes *map, or sets *unaligned if TMA cannot load the operand. A K-major box has `lines` rows. */
 static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
                                   unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
@@ -273,7 +285,8 @@ static void place_stack(const struct mm_stack *stack, struct mm_tensor_plan *pla
 }
 
 static enum mm_status multiply(const struct call *call, const struct mm_product *product,
-                               struct mm_lane *lane, struct mm_error *error) {
+                               struct mm_lane *lane, void *sums, const unsigned *products,
+                               struct mm_error *error) {
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
     struct mm_tensor_plan plan = {
@@ -283,7 +296,8 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         .cluster = cluster,
         .a_lines = mm_tensor_lines(product->m, call->kernel->rows, call->a.square),
         .b_lines = mm_tensor_lines(product->n, call->kernel->cols / cluster, call->b.square),
-        .sums = lane->scratch,
+        .sums = sums,
+        .products = products,
         .product = mm_product_item(product, 0)};
     void *arguments[] = {&plan};
     encode *function = NULL;
@@ -311,7 +325,16 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     enum mm_status status = place_copy(plan->device, &call.a, 0, workspace, lane, error);
     if (status == MM_OK)
         status = place_copy(plan->device, &call.b, 1, workspace + copy_bytes(&call.a), lane, error);
-    return status == MM_OK ? multiply(&call, product, lane, error) : status;
+    return status == MM_OK ? multiply(&call, product, lane, lane->scratch, NULL, error) : status;
+}
+
+/* Needs no copies, because the kernels for float64 load operands that TMA cannot load. */
+enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct mm_product *product,
+                                      struct mm_lane *lane, void *workspace, const unsigned *products,
+                                      struct mm_error *error) {
+    const struct call call = call_of(plan, product);
+    assert(product->a.dtype == MM_FLOAT64 && !call.a.is_copied && !call.b.is_copied);
+    return multiply(&call, product, lane, workspace, products, error);
 }
 
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,

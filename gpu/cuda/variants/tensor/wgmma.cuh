@@ -26,6 +26,7 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
     using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
     static constexpr bool LOADS_ADDEND = true;
+    static constexpr bool COUNTS_PRODUCTS = false;
     static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
     static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
