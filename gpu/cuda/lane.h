@@ -75,7 +75,7 @@ bool mm_cuda_can_launch_stack(const struct mm_plan *plan, const struct mm_produc
 
 /* Returns how many rows of C a band has. Returns m, so the product is not divided, in these cases:
  * - The forecast of the product is at most 100 ms.
- * - plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor).
+ * - plan->layout.block_rows is 0 (cuBLAS, tensor, fp32_tensor, fp64_tensor).
  * - A band would need another plan, which could change the bits of C. */
 size_t mm_cuda_band_rows(const struct mm_plan *plan, const struct mm_product *product);
 

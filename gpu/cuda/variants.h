@@ -139,6 +139,15 @@ __BEGIN_DECLS
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
+    X(fp64_tensor, .plan = {[MM_FLOAT64] = mm_cuda_fp64_tensor},                                             \
+      .tile = 256, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", \
+      .sources = MM_SOURCES(                                                                                 \
+          "gpu/cuda/variants/fp64_tensor/fp64_tensor.c", "gpu/cuda/variants/fp64_tensor/plan.h",             \
+          "gpu/cuda/variants/fp64_tensor/moduli.cuh", "gpu/cuda/variants/fp64_tensor/residues.cu",           \
+          "gpu/cuda/variants/fp64_tensor/modular.cu", "gpu/cuda/variants/fp64_tensor/chinese.cu",            \
+          "gpu/cuda/variants/tensor/tensor.h", MM_CUDA_TENSOR_SOURCES),                                      \
+      .summary = "float64 accuracy by the int8 tensor cores: residues modulo 15 numbers, 15 products, "      \
+                 "Chinese remainders; other data as tensor")                                                 \
     X(tf32, .plan = {[MM_FLOAT32] = mm_cuda_tensor},                                                         \
       .rounds_to_tf32 = true, .tiles = tf32_tiles, .converts = true,                                       \
       .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0",                             \

@@ -12,19 +12,21 @@
     X(MM_PATH_NONE, "none")                                                                                  \
     X(MM_PATH_CERTIFIED, "certified") /* fast path; the check accepted every element */                      \
     X(MM_PATH_REPAIRED, "repaired")   /* fast path; some elements were computed again */                     \
-    X(MM_PATH_SIMT, "simt")           /* slow path only */
+    X(MM_PATH_SIMT, "simt")           /* slow path only */                                                   \
+    X(MM_PATH_MODULI, "moduli")       /* fast path of fp64_tensor; the count says how many moduli */         \
+    X(MM_PATH_NATIVE, "native")       /* the kernel that `tensor` has for the type */
 
 enum mm_path_kind { MM_PATH_TABLE(MM_CONSTANT) MM_PATH_COUNT };
 
 struct mm_path {
     enum mm_path_kind kind;
-    uint64_t repaired; /* elements that were computed again; for MM_PATH_REPAIRED */
+    uint64_t repaired; /* MM_PATH_REPAIRED: elements that were computed again; MM_PATH_MODULI: moduli */
 };
 
 const char *mm_path_name(enum mm_path_kind kind);
 
 enum { MM_PATH_TEXT_MAX = 32 };
 
-/* Writes the name of the path. For MM_PATH_REPAIRED, appends the number of repaired elements: "repaired:3".
- * Any thread. */
+/* Writes the name of the path. For MM_PATH_REPAIRED and MM_PATH_MODULI, appends the number: "repaired:3". Any
+ * thread. */
 void mm_path_text(const struct mm_path *path, char text[MM_PATH_TEXT_MAX]);

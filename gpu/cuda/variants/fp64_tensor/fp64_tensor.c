@@ -1,0 +1,343 @@
+/* fp64_tensor computes float64 products on Hopper's tensor cores for int8. Its error is at most float64's
+ * bound for every element, and for most data smaller than cuBLAS's (docs/accuracy.md, with proofs).
+ *
+ * 1. Each row of op(A) and column of op(B) is multiplied by a power of two, and its elements are rounded to
+ * integers of up to 59 bits (residues.cu).
+ * 2. The integers are divided by 15 small numbers, the moduli. Their remainders, the residues, fit in int8.
+ * 3. For each modulus the tensor cores multiply the residues. The kernel reduces each sum modulo the modulus
+ * before it leaves the multiprocessor (modular.cu).
+ * 4. The 15 residues of an element of C determine its integer (Chinese remainder theorem), because the moduli
+ * multiply to more than twice the largest integer (chinese.cu).
+ *
+ * Scales depend on one operand alone. So from a stored operand's second product on, its residues are kept.
+ * The pass `certify` proves, from counts of large elements, that no element of C can exceed the bound. If
+ * that fails, or an element is NaN, infinite, huge or tiny, the kernels of `tensor` compute C.
+ *
+ * Cost: 15 bytes for each element of A, B and C.
+ *
+ * Source: K. Ozaki, Y. Uchino, T. Imamura, "Ozaki Scheme II" (2025, arXiv 2504.08009). */
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/device_copy.h"
+#include "gpu/cuda/variants.h"
+#include "gpu/cuda/variants/fp64_tensor/plan.h"
+#include "gpu/cuda/variants/tensor/plan.h"
+#include "gpu/cuda/variants/tensor/tensor.h"
+
+#include <math.h>
+
+/* --- memory -------------------------------------------------------------------------------------- */
+
+/* Offsets in a piece of memory. */
+struct memory {
+    size_t end;
+    bool is_good; /* the size fits in a size_t */
+};
+
+/* Reserves an aligned range at the end, and returns its offset. */
+static size_t reserve(struct memory *memory, size_t count, size_t each) {
+    enum { ALIGNMENT = 256 };
+    const size_t begin = memory->end;
+    size_t bytes = 0;
+    memory->is_good = memory->is_good && !__builtin_mul_overflow(count, each, &bytes) &&
+                      mm_size_add(memory->end, bytes, &memory->end) &&
+                      mm_size_add(memory->end, ALIGNMENT - 1, &memory->end);
+    memory->end = memory->end / ALIGNMENT * ALIGNMENT;
+    return begin;
+}
+
+/* Offsets in the memory of an operand. The ranges that must be zeroed come first. */
+struct operand_offsets {
+    size_t seen;
+    size_t counts;
+    size_t zeros; /* end of the ranges that must be zeroed */
+    size_t squares;
+    size_t scales;
+    size_t planes;
+    struct memory memory;
+};
+
+static struct operand_offsets offsets_of(size_t lines, size_t k) {
+    struct operand_offsets offsets = {.memory.is_good = true};
+    offsets.seen = reserve(&offsets.memory, 1, sizeof(struct mm_fp64_seen));
+    offsets.counts = reserve(&offsets.memory, lines, sizeof(unsigned));
+    offsets.zeros = offsets.memory.end;
+    offsets.squares = reserve(&offsets.memory, lines, mm_size_divide_up(k, MM_FP64_CHUNK) * sizeof(double));
+    offsets.scales = reserve(&offsets.memory, lines, sizeof(double));
+    offsets.planes = reserve(&offsets.memory, lines, mm_size_round_up(k, MM_FP64_STEP) * MM_FP64_MODULI);
+    return offsets;
+}
+
+/* Offsets in the workspace. */
+struct offsets {
+    size_t a;
+    size_t b;
+    size_t flags;
+    size_t planes; /* residues of C */
+    size_t native;
+    struct memory memory;
+};
+
+struct sizes {
+    struct mm_schedule schedule; /* of the product of residues */
+    struct operand_offsets a;
+    struct operand_offsets b;
+    struct offsets offsets;
+};
+
+static struct sizes sizes_of(const struct mm_product *product, const struct mm_plan *native) {
+    const struct mm_fix_up_cost never = {.fixed =
+                                             INFINITY}; /* there are many tiles, so clusters share none */
+    const size_t rows = mm_size_divide_up(product->m, MM_FP64_CLUSTER * MM_FP64_ROWS);
+    const size_t cols = mm_size_divide_up(product->n, MM_FP64_COLS);
+    struct sizes sizes = {.a = offsets_of(product->m, product->k), .b = offsets_of(product->n, product->k)};
+    struct offsets *offsets = &sizes.offsets;
+    sizes.schedule = mm_schedule_of(MM_FP64_MODULI, (unsigned)rows, (unsigned)cols,
+                                    (unsigned)mm_size_divide_up(product->k, MM_FP64_STEP),
+                                    native->device->multiprocessors / MM_FP64_CLUSTER, &never);
+    offsets->memory.is_good = sizes.a.memory.is_good && sizes.b.memory.is_good;
+    offsets->a = reserve(&offsets->memory, 1, sizes.a.memory.end);
+    offsets->b = reserve(&offsets->memory, 1, sizes.b.memory.end);
+    offsets->flags = reserve(&offsets->memory, 1, sizeof(struct mm_fp64_flags));
+    offsets->planes = reserve(&offsets->memory, rows * cols * MM_FP64_MODULI,
+                              MM_FP64_CLUSTER * MM_FP64_ROWS * MM_FP64_COLS);
+    offsets->native = reserve(&offsets->memory, 1, native->workspace_bytes);
+    return sizes;
+}
+
+/* --- the kernels' arguments ---------------------------------------------------------------------- */
+
+struct call {
+    const struct sizes *sizes;
+    struct mm_fp64_plan plan;
+    bool is_kept[2];  /* whether the residues of A and B are kept with the stored operand */
+    bool is_ready[2]; /* whether an earlier job has computed the residues of A and B */
+};
+
+static void place_operand(struct mm_fp64_operand *operand, const struct operand_offsets *offsets,
+                          unsigned char *memory) {
+    operand->seen = (struct mm_fp64_seen *)(void *)(memory + offsets->seen);
+    operand->counts = (unsigned *)(void *)(memory + offsets->counts);
+    operand->squares = (double *)(void *)(memory + offsets->squares);
+    operand->scales = (double *)(void *)(memory + offsets->scales);
+    operand->planes = (int8_t *)(memory + offsets->planes);
+}
+
+/* Places operand `slot` in memory that is kept with it if it is stored, or else in the workspace. The key of
+ * this memory contains `lines` and k, because a stack and its first matrix begin at one address. Bit 62
+ * distinguishes it from keys of `tensor` and fp32_tensor. */
+static enum mm_status prepare_operand(struct call *call, unsigned slot, struct mm_lane *lane,
+                                      struct mm_error *error) {
+    struct mm_fp64_operand *operand = slot == 0 ? &call->plan.a : &call->plan.b;
+    const struct operand_offsets *offsets = slot == 0 ? &call->sizes->a : &call->sizes->b;
+    const uint64_t key = UINT64_C(1) << 62 | (uint64_t)operand->lines << 24 | (uint64_t)operand->k << 1 |
+                         operand->k_contiguous;
+    unsigned char *memory =
+        mm_cuda_acquire_derived(lane, slot, operand->from, key, offsets->memory.end, &call->is_ready[slot]);
+    call->is_kept[slot] = memory != NULL;
+    if (memory == NULL)
+        memory =
+            (unsigned char *)lane->scratch + (slot == 0 ? call->sizes->offsets.a : call->sizes->offsets.b);
+    place_operand(operand, offsets, memory);
+    if (call->is_ready[slot])
+        return MM_OK;
+    const cudaError_t code = cudaMemsetAsync(memory, 0, offsets->zeros, lane->stream);
+    return mm_cuda_status(lane->device, code, "clearing the workspace", error);
+}
+
+static struct call call_of(const struct mm_product *product, const struct sizes *sizes,
+                           const struct mm_lane *lane) {
+    unsigned char *workspace = lane->scratch;
+    const unsigned k = (unsigned)product->k;
+    const unsigned k_bytes = (unsigned)mm_size_round_up(k, MM_FP64_STEP);
+    struct call call = {.sizes = sizes,
+                        .plan = {.a = {.from = product->a.data,
+                                       .ld = product->a.ld,
+                                       .lines = (unsigned)product->m,
+                                       .k = k,
+                                       .k_contiguous = !product->transpose_a,
+                                       .k_bytes = k_bytes},
+                                 .b = {.from = product->b.data,
+                                       .ld = product->b.ld,
+                                       .lines = (unsigned)product->n,
+                                       .k = k,
+                                       .k_contiguous = product->transpose_b,
+                                       .k_bytes = k_bytes},
+                                 .moduli = MM_FP64_MODULI,
+                                 .product = *product,
+                                 .schedule = sizes->schedule,
+                                 .planes = workspace + sizes->offsets.planes,
+                                 .flags = (struct mm_fp64_flags *)(void *)(workspace + sizes->offsets.flags),
+                                 .path = lane->path,
+                                 .is_of_stack = lane->bands.product.stack != NULL}};
+    mm_fp64_set_limits(&call.plan);
+    return call;
+}
+
+/* --- launches ------------------------------------------------------------------------------------ */
+
+static struct mm_layout layout_of(const void *kernel, unsigned threads, size_t shared_bytes) {
+    return (struct mm_layout){
+        .kernel = kernel, .threads_x = threads, .threads_y = 1, .dynamic_shared_bytes = shared_bytes};
+}
+
+static struct mm_layout product_layout(void) {
+    return layout_of(mm_fp64_product_kernel, MM_FP64_PRODUCT_THREADS, mm_fp64_product_shared_bytes);
+}
+
+/* A pass over the operands. */
+struct pass {
+    struct mm_layout layout;
+    unsigned (*blocks_of)(const struct mm_fp64_operand *);
+};
+
+enum { PASSES = 3 };
+
+static struct pass pass_of(unsigned index) {
+    const struct pass passes[PASSES] = {
+        {layout_of(mm_fp64_scan_kernel, MM_FP64_THREADS, 0), mm_fp64_scan_blocks},
+        {layout_of(mm_fp64_scale_kernel, MM_FP64_THREADS, 0), mm_fp64_scale_blocks},
+        {layout_of(mm_fp64_residue_kernel, MM_FP64_THREADS, mm_fp64_residue_shared_bytes),
+         mm_fp64_residue_blocks}};
+    return passes[index];
+}
+
+/* Computes the residues of operands that are not ready, and then decides who computes C. */
+static enum mm_status find_residues(struct call *call, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout certify = layout_of(mm_fp64_certify_kernel, MM_FP64_CERTIFY_THREADS, 0);
+    struct mm_fp64_plan *plan = &call->plan;
+    void *arguments[] = {plan};
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < PASSES && status == MM_OK; index++) {
+        const struct pass pass = pass_of(index);
+        plan->blocks_of_a = call->is_ready[0] ? 0 : pass.blocks_of(&plan->a);
+        const unsigned blocks = plan->blocks_of_a + (call->is_ready[1] ? 0 : pass.blocks_of(&plan->b));
+        if (blocks > 0)
+            status = mm_cuda_enqueue(&pass.layout, (dim3){blocks, 1, 1}, arguments, lane, error);
+    }
+    for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
+        if (call->is_kept[slot] && !call->is_ready[slot])
+            status =
+                mm_cuda_status(lane->device, mm_cuda_note_derived(lane, slot), "computing residues", error);
+    return status == MM_OK ? mm_cuda_enqueue(&certify, (dim3){1, 1, 1}, arguments, lane, error) : status;
+}
+
+static enum mm_status map_planes(const struct mm_fp64_operand *operand, unsigned lines, CUtensorMap *map,
+                                 struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_matrix planes = {.data = operand->planes,
+                                     .rows = (size_t)MM_FP64_MODULI * operand->lines,
+                                     .cols = operand->k,
+                                     .ld = operand->k_bytes,
+                                     .dtype = MM_INT8};
+    return mm_cuda_map_bytes(lane, &planes, MM_FP64_MODULI, lines, map, error);
+}
+
+/* Multiplies the residues as a stack of products, and computes C from the results. */
+static enum mm_status multiply(struct call *call, struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout product = product_layout();
+    const struct mm_layout chinese = layout_of(mm_fp64_chinese_kernel, MM_FP64_THREADS, 0);
+    const struct mm_schedule *schedule = &call->plan.schedule;
+    struct mm_tensor_plan plan = {.schedule = *schedule,
+                                  .rows = MM_FP64_ROWS,
+                                  .cols = MM_FP64_COLS,
+                                  .cluster = MM_FP64_CLUSTER,
+                                  .a_lines = mm_tensor_lines(call->plan.a.lines, MM_FP64_ROWS, 0),
+                                  .b_lines =
+                                      mm_tensor_lines(call->plan.b.lines, MM_FP64_COLS / MM_FP64_CLUSTER, 0),
+                                  .sums = (unsigned char *)lane->scratch + call->sizes->offsets.planes,
+                                  .products = &call->plan.flags->moduli,
+                                  .rank = 1,
+                                  .dims = {MM_FP64_MODULI},
+                                  .a_steps = {1},
+                                  .b_steps = {1}};
+    void *of_product[] = {&plan}, *of_chinese[] = {&call->plan};
+    enum mm_status status = map_planes(&call->plan.a, plan.a_lines, &plan.a, lane, error);
+    if (status == MM_OK)
+        status = map_planes(&call->plan.b, plan.b_lines, &plan.b, lane, error);
+    if (status == MM_OK)
+        status = mm_cuda_enqueue(&product, (dim3){schedule->clusters * MM_FP64_CLUSTER, 1, 1}, of_product,
+                                 lane, error);
+    const unsigned tiles = schedule->cluster_tile_rows * schedule->cluster_tile_cols * MM_FP64_CLUSTER;
+    return status == MM_OK ? mm_cuda_enqueue(&chinese, (dim3){tiles, 1, 1}, of_chinese, lane, error) : status;
+}
+
+/* Returns a plan without `launch` if `tensor` cannot compute the product. */
+static struct mm_plan native_plan_of(const struct mm_product *product, const struct mm_plan *plan) {
+    struct mm_plan native = {.device = plan->device, .variant = plan->variant};
+    (void)mm_cuda_tensor(product, &native, NULL);
+    return native;
+}
+
+static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
+                             struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_plan native = native_plan_of(product, plan);
+    const struct sizes sizes = sizes_of(product, &native);
+    struct call call = call_of(product, &sizes, lane);
+    enum mm_status status = MM_OK;
+    for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
+        status = prepare_operand(&call, slot, lane, error);
+    if (status == MM_OK)
+        status = find_residues(&call, lane, error);
+    if (status == MM_OK)
+        status = multiply(&call, lane, error);
+    if (status == MM_OK)
+        status = mm_cuda_tensor_enqueue(&native, product, lane,
+                                        (unsigned char *)lane->scratch + sizes.offsets.native,
+                                        &call.plan.flags->natives, error);
+    return status;
+}
+
+static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
+                              struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_product one = mm_product_item(product, 0);
+    const struct mm_plan native = native_plan_of(&one, plan);
+    const struct mm_layout others[] = {layout_of(mm_fp64_certify_kernel, MM_FP64_CERTIFY_THREADS, 0),
+                                       plan->layout, layout_of(mm_fp64_chinese_kernel, MM_FP64_THREADS, 0)};
+    enum mm_status status = MM_OK;
+    for (unsigned index = 0; index < PASSES && status == MM_OK; index++) {
+        const struct pass pass = pass_of(index);
+        status = mm_cuda_load(&pass.layout, lane, error);
+    }
+    for (size_t index = 0; index < sizeof others / sizeof others[0] && status == MM_OK; index++)
+        status = mm_cuda_load(&others[index], lane, error);
+    return status == MM_OK ? native.prepare(&native, &one, lane, error) : status;
+}
+
+static enum mm_status launch_native(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, struct mm_error *error) {
+    *lane->path = (struct mm_path){.kind = MM_PATH_NATIVE};
+    return mm_cuda_tensor_enqueue(plan, product, lane, lane->scratch, NULL, error);
+}
+
+/* `tensor` itself may leave the product to a tiled kernel, which has blocks of rows. */
+static enum mm_status plan_native(const struct mm_product *product, struct mm_plan *plan,
+                                  struct mm_error *error) {
+    const enum mm_status status = mm_cuda_tensor(product, plan, error);
+    if (status == MM_OK && product->stack == NULL && plan->layout.block_rows == 0)
+        plan->launch = launch_native;
+    return status;
+}
+
+/* Whether the kernels can count elements of k, blocks and tiles. */
+static bool fits(const struct mm_product *product) {
+    enum { LINES_MAX = 1 << 20 };
+    return product->k > 0 && product->k < MM_FP64_K_MAX && product->m <= LINES_MAX && product->n <= LINES_MAX;
+}
+
+/* Plans the product with `tensor` in these cases: k is 0 or too large, the plan must save memory, or the
+ * workspace would be too large. Launches each product of a stack separately. */
+enum mm_status mm_cuda_fp64_tensor(const struct mm_product *product, struct mm_plan *plan,
+                                   struct mm_error *error) {
+    const struct mm_product one = mm_product_item(product, 0);
+    if (plan->is_frugal || !fits(&one))
+        return plan_native(product, plan, error);
+    const struct mm_plan native = native_plan_of(&one, plan);
+    const struct sizes sizes = sizes_of(&one, &native);
+    if (native.launch == NULL || !sizes.offsets.memory.is_good)
+        return plan_native(product, plan, error);
+    plan->launch = launch;
+    plan->finishes = native.finishes;
+    plan->prepare = prepare;
+    plan->layout = product_layout();
+    plan->workspace_bytes = sizes.offsets.memory.end;
+    return MM_OK;
+}
