@@ -349,19 +349,34 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Limits the device memory for generated operands, C and workspace, because a tiny request can need much. */
-static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
-                                   const struct mm_variant *variant, const struct mm_job *job,
-                                   struct mm_error *error) {
-    const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
+/* Sets *bytes to the device memory for generated operands, C and workspace. */
+static enum mm_status find_bytes(const struct mm_device *device, const struct mm_variant *variant,
+                                 const struct mm_job *job, bool is_frugal, size_t *bytes,
+                                 struct mm_error *error) {
     struct mm_plan plan = {.workspace_bytes = 0};
-    if (device->backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
-        return MM_OK;
     const struct mm_product product = mm_product_dense(&job->product);
     if (product.m > 0 && product.n > 0 &&
-        mm_plan_make(device, variant, &product, false, &plan, error) != MM_OK)
+        mm_plan_make(device, variant, &product, is_frugal, &plan, error) != MM_OK)
         return error->status;
-    const size_t bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
+    *bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
+    return MM_OK;
+}
+
+/* Limits the device memory, because a tiny request can need much. If the workspace is too large, sets
+ * job->is_frugal. */
+static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
+                                   const struct mm_variant *variant, struct mm_job *job,
+                                   struct mm_error *error) {
+    const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
+    size_t bytes = 0;
+    job->is_frugal = false;
+    if (device->backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
+        return MM_OK;
+    if (find_bytes(device, variant, job, false, &bytes, error) != MM_OK)
+        return error->status;
+    job->is_frugal = bytes > most;
+    if (job->is_frugal && find_bytes(device, variant, job, true, &bytes, error) != MM_OK)
+        return error->status;
     if (bytes <= most)
         return MM_OK;
     mm_fail_limit(
@@ -373,8 +388,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
     return MM_TOO_LARGE;
 }
 
-enum mm_status mm_engine_check(const struct mm_engine *engine, const struct mm_job *job,
-                               struct mm_error *error) {
+enum mm_status mm_engine_check(const struct mm_engine *engine, struct mm_job *job, struct mm_error *error) {
     struct mm_error refusal; /* error of the last device that cannot run the job */
     refusal.status = MM_OK;
     for (size_t index = 0; index < engine->device_count; index++) {

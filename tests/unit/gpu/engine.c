@@ -1,4 +1,4 @@
-/* Tests when the engine rejects long products, and its error for a backend without devices. */
+/* Tests when the engine rejects long or large products, and its error for a backend without devices. */
 #include "gpu/device/backend.h"
 #include "gpu/device/engine.h"
 #include "tests/unit/unit.h"
@@ -76,6 +76,48 @@ static void one_device_that_is_fast_enough_suffices(void **state) {
     mm_engine_close(engine);
 }
 
+enum { WORKSPACE_BYTES = 1000, FRUGAL_BYTES = 100 };
+
+static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *plan,
+                                          struct mm_error *error) {
+    plan->workspace_bytes = plan->is_frugal ? FRUGAL_BYTES : WORKSPACE_BYTES;
+    return MM_OK;
+}
+
+/* A product with a generated operand gets a plan with little workspace if it exceeds the limit otherwise. */
+static void plans_respect_the_limit_of_device_memory(void **state) {
+    enum { MATRICES_BYTES = 2 * 4 * 4 * 4 }; /* the generated operand and C */
+    static const struct {
+        size_t bytes_max;
+        enum mm_status status;
+        bool is_frugal;
+    } cases[] = {{MATRICES_BYTES + WORKSPACE_BYTES, MM_OK, false},
+                 {MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_OK, true},
+                 {MATRICES_BYTES + FRUGAL_BYTES, MM_OK, true},
+                 {MATRICES_BYTES + FRUGAL_BYTES - 1, MM_TOO_LARGE}};
+    const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 4, 4, NULL);
+    struct mm_job job = {.work.backend = &twins,
+                         .product = {.a = square, .b = square, .c = square},
+                         .sources[MM_OPERAND_A].kind = MM_SOURCE_UNIFORM};
+    assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        const struct mm_engine_options options = {
+            .backend = "twins", .queue = {.jobs_max = 4}, .device_bytes_max = cases[index].bytes_max};
+        struct mm_engine *engine = NULL;
+        struct mm_error error;
+        make_twins();
+        assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
+        twins.is_host = false;
+        twins.plan = plan_with_workspace;
+        job.variant = &twins.variants[0];
+        assert_int_equal(mm_engine_check(engine, &job, &error), cases[index].status);
+        if (cases[index].status == MM_OK)
+            assert_int_equal(job.is_frugal, cases[index].is_frugal);
+        twins.is_host = true;
+        mm_engine_close(engine);
+    }
+}
+
 /* The log names only backends that the program contains. */
 static void a_backend_without_devices_says_why(void **state) {
     static const struct {
@@ -137,5 +179,5 @@ static void refused_copy_has_the_error_of_the_device_with_most_memory(void **sta
     mm_engine_close(engine);
 }
 
-RUN_TESTS(one_device_that_is_fast_enough_suffices, a_backend_without_devices_says_why,
-          refused_copy_has_the_error_of_the_device_with_most_memory)
+RUN_TESTS(one_device_that_is_fast_enough_suffices, plans_respect_the_limit_of_device_memory,
+          a_backend_without_devices_says_why, refused_copy_has_the_error_of_the_device_with_most_memory)
