@@ -5,8 +5,9 @@
 
 /* Returns whether the variant has no kernel for batches. */
 static bool goes_alone(const struct mm_variant *variant) {
-    static const char *const names[] = {"register_tiled", "spilling", "vectorized", "warp_tiled",
-                                        "fp32_tensor",    "tensor",   "tf32",       "blas"};
+    static const char *const names[] = {"register_tiled", "spilling",    "vectorized",
+                                        "warp_tiled",     "fp32_tensor", "fp64_tensor",
+                                        "tensor",         "tf32",        "blas"};
     for (size_t index = 0; index < COUNT(names); index++)
         if (variant->op == MM_MATMUL && strcmp(variant->name, names[index]) == 0)
             return true;
