@@ -19,6 +19,9 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
             [MM_CUDA_ROW_tensor] = {.name = "tensor",
                                     .missing = mm_cuda_fp32_tensor_missing,
                                     .plan = {[MM_FLOAT64] = plan, [MM_FLOAT16] = plan, [MM_INT8] = plan}},
+    [MM_CUDA_ROW_fp64_tensor] = {.name = "fp64_tensor",
+                                 .missing = mm_cuda_fp32_tensor_missing,
+                                 .plan = {[MM_FLOAT64] = plan}},
     [MM_CUDA_ROW_tf32] = {
         .name = "tf32", .missing = mm_cuda_fp32_tensor_missing, .plan = {[MM_FLOAT32] = plan}}};
 
@@ -133,6 +136,14 @@ static void variants_for_other_types(void **state) {
         {MM_INT8, MM_INT32, 82, 320, 80, "tensor"},
         {MM_FLOAT64, MM_FLOAT64, 209, 209, 209, "tiled_16"},
         {MM_FLOAT64, MM_FLOAT64, 210, 210, 210, "tensor"}, /* the matrices have more than 1 MiB */
+        {MM_FLOAT64, MM_FLOAT64, 4095, 4096, 4096, "tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 4095, 4096, 4096, "blas", ALLOWED},
+        {MM_FLOAT64, MM_FLOAT64, 4096, 4096, 4096, "fp64_tensor", ALLOWED},
+        {MM_FLOAT64, MM_FLOAT32, 2048, 8192, 8192, "fp64_tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 2048, 8192, 8191, "tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 100000, 1365, 100000, "tensor"},
+        {MM_FLOAT64, MM_FLOAT64, 4096, 0, 4096, "tiled_32"},
+        {MM_FLOAT64, MM_FLOAT64, 4096, 4096, 4096, "tiled_32", NO_TENSOR_CORES},
         {MM_FLOAT16, MM_FLOAT16, 16, 256, 4096, "tensor"},
         {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* the largest k that one block may compute alone */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
