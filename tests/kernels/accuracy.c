@@ -15,7 +15,8 @@ static const size_t usual_depths[] = {64, 1024, 4096, 16384, 131072};
 struct accuracy_row {
     const struct subject *subject;
     const struct mm_variant *ran; /* variant that ran; differs from subject->variant for `auto` */
-    struct mm_error error;        /* why there are no results; MM_OK if there are results */
+    struct mm_path path;
+    struct mm_error error; /* why there are no results; MM_OK if there are results */
     struct exactness exactness;
 };
 
@@ -62,17 +63,18 @@ static double norm_of(const struct accuracy_row *row) {
     return sqrt(exactness->difference_squares / exactness->sum_squares);
 }
 
-/* Returns the largest norm that counts as float32 accuracy. Returns a negative number if the naive kernel has
- * no norm, or if C is so small that the norm depends on chance. */
-static double norm_allowed(double naive, size_t elements) {
+/* Returns the largest norm that counts as accurate: 2.5e-7 for sums in float32, or more if the naive kernel
+ * has a larger error. Returns a negative number if the naive kernel has no norm, or if C is so small that the
+ * norm depends on chance. */
+static double norm_allowed(double naive, enum mm_dtype dtype, size_t elements) {
     enum { ELEMENTS_MIN = 256 };
     if (naive < 0.0 || elements < ELEMENTS_MIN)
         return -1.0;
-    return fmax(1.5 * naive, 2.5e-7);
+    return fmax(1.5 * naive, 2.5e-7 * 0x1p24 * mm_dtype_precision(mm_dtype_sum(dtype)).unit);
 }
 
 /* Returns whether the norm is too large. No norm of the library is too large, because the library does not
- * promise float32 accuracy. */
+ * promise this accuracy. */
 static bool is_over(const struct accuracy_row *row, const struct set *set) {
     return row->ran != set->blas.ran && set->allowed >= 0.0 && norm_of(row) > set->allowed;
 }
@@ -117,7 +119,9 @@ static void print_verdict(struct table *table, const struct accuracy_row *row, c
 static void print_row(struct table *table, const struct accuracy_row *row, const struct set *set) {
     const struct mm_device *device = row->subject->device;
     const bool ran = row->error.status == MM_OK;
-    char seed[24];
+    char seed[24], path[MM_PATH_TEXT_MAX] = "";
+    if (row->path.kind != MM_PATH_NONE)
+        mm_path_text(&row->path, path);
     snprintf(seed, sizeof seed, "%" PRIu64, set->seed);
     do {
         table_text(table, "data", NULL, set->family->key);
@@ -130,6 +134,7 @@ static void print_row(struct table *table, const struct accuracy_row *row, const
         table_text(table, "backend", NULL, device->backend->name);
         table_text(table, "variant", "variant", row->subject->name);
         table_text(table, "ran", "ran", row->ran->name);
+        table_text(table, "path", "path", path);
         table_text(table, "status", NULL, mm_status_name(row->error.status));
         print_norm(table, "relative_error", "error", row);
         print_norm(table, "blas_relative_error", "blas", &set->blas);
@@ -174,6 +179,7 @@ static struct accuracy_row run(const struct subject *subject, struct set *set) {
     struct accuracy_row row = {.subject = subject, .ran = job.outcome.ran};
     (void)mm_device_run(subject->device, &job);
     row.error = job.work.error;
+    row.path = job.outcome.path;
     if (row.error.status == MM_OK)
         reference_compare(&set->one, &set->c, subject_arithmetic(subject, set->one.dtype), &row.exactness);
     return row;
@@ -202,7 +208,7 @@ static void run_set(struct survey *survey, struct set *set) {
     set->blas = (struct accuracy_row){.error.status = MM_UNSUPPORTED};
     if (survey->blas.variant != NULL)
         set->blas = run(&survey->blas, set);
-    set->allowed = norm_allowed(norm_of(&set->naive), set->shape.m * set->shape.n);
+    set->allowed = norm_allowed(norm_of(&set->naive), set->operands.dtype, set->shape.m * set->shape.n);
     for (size_t index = 0; index < survey->count; index++) {
         const struct subject *subject = &survey->subjects[index];
         const bool is_blas = set->blas.subject != NULL && subject->variant == survey->blas.variant;
