@@ -73,21 +73,24 @@ together() {
     grep -q '"batched": \([2-9]\|[1-9][0-9]\)' "$logs/together" || code=1
 }
 
-# goes A B PATH: multiplies A by B with fp32_tensor. Sets code to 1 unless the response reports this path.
+# goes VARIANT DTYPE A B PATH: multiplies A by B. Sets code to 1 unless the response reports this path.
 goes() {
     reply=$(curl -sS "$url/v1/matmul" -H 'Content-Type: application/json' \
-        -d "{\"a\": $1, \"b\": $2, \"variant\": \"fp32_tensor\"}")
+        -d "{\"a\": $3, \"b\": $4, \"variant\": \"$1\", \"dtype\": \"$2\"}")
     printf '%s\n' "$reply"
-    case $reply in *"\"path\": \"$3\""*) ;; *) code=1 ;; esac
+    case $reply in *"\"path\": \"$5\""*) ;; *) code=1 ;; esac
 }
 
 ask_server() {
     serve server --backend cuda
     code=0
     if curl -fsS "$url/v1/variants" | jq -e 'any(.variants[]; .name == "fp32_tensor" and .available)'; then
-        goes '[[0.5,0.25],[3,4]]' '[[5,6],[7,8]]' certified
-        goes '[[1e6,1.2345678e-3]]' '[[0],[1]]' repaired:1
-        goes '[[1,2],[3,"NaN"]]' '[[5,6],[7,8]]' simt
+        goes fp32_tensor float32 '[[0.5,0.25],[3,4]]' '[[5,6],[7,8]]' certified
+        goes fp32_tensor float32 '[[1e6,1.2345678e-3]]' '[[0],[1]]' repaired:1
+        goes fp32_tensor float32 '[[1,2],[3,"NaN"]]' '[[5,6],[7,8]]' simt
+        goes fp64_tensor float64 '[[0.5,0.25],[3,4]]' '[[5,6],[7,8]]' moduli:15
+        goes fp64_tensor float64 '[[1e200,1e-200]]' '[[0],[1]]' native
+        goes fp64_tensor float64 '[[1,2],[3,"NaN"]]' '[[5,6],[7,8]]' native
     fi
     reply=$(curl -sS -X POST "$url/v1/matmul?m=512&k=512&n=512&a_from=uniform(1)&b_from=uniform(2)&reply=none&variant=tiled_racy&verify=1")
     printf '%s\n' "$reply"
@@ -154,12 +157,12 @@ compare_with_torch() {
     return $code
 }
 
-# Only simt and fp32_tensor promise float32 accuracy, so only their inexact rows are failures.
+# measure_accuracy [OPTION…]: fails if a variant that promises the type's accuracy has an inexact row.
 measure_accuracy() {
-    sh bench/accuracy.sh "$build" --backend cuda --into "$logs/bench" 2>"$logs/accuracy.stderr" \
+    sh bench/accuracy.sh "$build" --backend cuda "$@" --into "$logs/bench" 2>"$logs/accuracy.stderr" \
         >"$logs/accuracy.rows" || return
     cat "$logs/accuracy.rows"
-    ! grep '[*][*]no[*][*]' "$logs/accuracy.rows" | grep '^| [^|]* | \(simt\|fp32_tensor\) |'
+    ! grep '[*][*]no[*][*]' "$logs/accuracy.rows" | grep '^| [^|]* | \(simt\|fp32_tensor\|fp64_tensor\) |'
 }
 
 step fill "$build/tests/kernels/fill" cuda
@@ -196,6 +199,22 @@ for tool in memcheck initcheck racecheck; do
     step "guard_$tool" timeout 40 compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernels" --backend cuda \
         --variant fp32_tensor --thin 160 --shape 131 157 77 --shape 9 5 1
 done
+# After a change of fp64_tensor run the steps 'moduli_*'. If k is small, `tensor` computes most of its products.
+moduli='--variant fp64_tensor --dtype float64'
+# shellcheck disable=SC2086
+{
+    step moduli_harness timeout 100 "$kernels" --backend cuda $moduli --shapes small --thin 32 $threads
+    step moduli_large timeout 100 "$kernels" --backend cuda $moduli --shapes large --shape 300 1024 260 --thin 64 $threads
+    step moduli_epilogues timeout 100 "$kernels" --backend cuda $moduli --epilogues --shape 129 640 131 --thin 4 $threads
+    step moduli_same_bits timeout 100 "$kernels" --backend cuda $moduli --shape 300 1024 260 --thin 300 --repeat 1000 $threads
+    step moduli_accuracy measure_accuracy $moduli
+    for edge in 2048 4096 8192; do
+        step "moduli_time_$edge" timeout 60 $bench $edge $edge $edge --backend cuda $moduli --variant tensor --variant blas
+    done
+    for tool in memcheck initcheck racecheck; do
+        step "moduli_$tool" sanitize "$tool" $moduli --shape 131 640 77 --shape 300 1024 260 --thin 300
+    done
+}
 # After a change of tensor or tf32 run the steps 'tensor_*'.
 by_tiles() {
     variant=$1
@@ -272,7 +291,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in guard_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark | epilogue_torch) cat "$logs/$name.log" ;; esac
+    case $name in guard_* | moduli_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark | epilogue_torch) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step matches"

@@ -194,17 +194,19 @@ ask /v1/matrices/pieces -H 'Accept: application/octet-stream'
 cmp -s "$scratch/got" "$scratch/larger" || fail "a .npy file whose header arrived in chunks: GET has other elements"
 stop
 
-# fp32_tensor may store operands as two halves. Products with and without halves must have equal bits.
+# fp32_tensor may keep the halves of stored operands, and fp64_tensor their residues. Products with and without them
+# must have equal bits.
+variant=fp32_tensor
 same_bits() {
     what=$1 query=$2 named=$3
     shift 3
     (cd "$scratch" && cat "$@") >"$scratch/both"
-    post_file both "variant=fp32_tensor&$query"
+    post_file both "variant=$variant&$query"
     expect "$what, inline" 200
     cp "$scratch/got" "$scratch/expected"
     for turn in 1 2 3 4; do
-        ask "/v1/matmul?variant=fp32_tensor&$named" -X POST -H 'Accept: application/octet-stream'
-        expect "$what" 200 Matmul-Variant: fp32_tensor
+        ask "/v1/matmul?variant=$variant&$named" -X POST -H 'Accept: application/octet-stream'
+        expect "$what" 200 Matmul-Variant: $variant
         checks=$((checks + 1))
         cmp -s "$scratch/got" "$scratch/expected" || fail "$what: other bits in turn $turn"
     done
@@ -236,6 +238,16 @@ if [ "$backend" = cuda ]; then
         ask '/v1/matmul?variant=fp32_tensor&n=250&a_from=a' -X POST -H "$raw" -H 'Accept: application/octet-stream' --data-binary "@$scratch/b"
         expect "one operand stored, one in the body" 200
         cmp -s "$scratch/got" "$scratch/expected" || fail "one operand stored, one in the body: other bits"
+        variant=fp64_tensor
+        for row in 'c 1 300 400' 'd 2 400 250'; do
+            # shellcheck disable=SC2086
+            set -- $row
+            ask "/v1/transpose?m=$4&n=$3&a_from=uniform($2)&out=$1&dtype=float64" -X POST -H 'Accept: application/octet-stream'
+            expect "stored: $1" 200
+            cp "$scratch/got" "$scratch/$1"
+        done
+        same_bits "float64" 'm=300&k=400&n=250&dtype=float64' 'a_from=c&b_from=d' c d
+        expect "float64 by int8" 200 Matmul-Path: moduli:15
     fi
     stop
 fi
