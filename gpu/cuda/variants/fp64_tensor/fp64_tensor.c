@@ -27,21 +27,12 @@
 
 /* --- memory -------------------------------------------------------------------------------------- */
 
-/* Offsets in a piece of memory. */
-struct memory {
-    size_t end;
-    bool is_good; /* the size fits in a size_t */
-};
-
-/* Reserves an aligned range at the end, and returns its offset. */
-static size_t reserve(struct memory *memory, size_t count, size_t each) {
+/* Reserves an aligned range at the end of a piece of memory, and returns its offset. Nothing overflows,
+ * because `fits` limits the shapes. */
+static size_t reserve(size_t *end, size_t bytes) {
     enum { ALIGNMENT = 256 };
-    const size_t begin = memory->end;
-    size_t bytes = 0;
-    memory->is_good = memory->is_good && !__builtin_mul_overflow(count, each, &bytes) &&
-                      mm_size_add(memory->end, bytes, &memory->end) &&
-                      mm_size_add(memory->end, ALIGNMENT - 1, &memory->end);
-    memory->end = memory->end / ALIGNMENT * ALIGNMENT;
+    const size_t begin = *end;
+    *end = mm_size_round_up(begin + bytes, ALIGNMENT);
     return begin;
 }
 
@@ -53,17 +44,17 @@ struct operand_offsets {
     size_t squares;
     size_t scales;
     size_t planes;
-    struct memory memory;
+    size_t end;
 };
 
 static struct operand_offsets offsets_of(size_t lines, size_t k) {
-    struct operand_offsets offsets = {.memory.is_good = true};
-    offsets.seen = reserve(&offsets.memory, 1, sizeof(struct mm_fp64_seen));
-    offsets.counts = reserve(&offsets.memory, lines, sizeof(unsigned));
-    offsets.zeros = offsets.memory.end;
-    offsets.squares = reserve(&offsets.memory, lines, mm_size_divide_up(k, MM_FP64_CHUNK) * sizeof(double));
-    offsets.scales = reserve(&offsets.memory, lines, sizeof(double));
-    offsets.planes = reserve(&offsets.memory, lines, mm_size_round_up(k, MM_FP64_STEP) * MM_FP64_MODULI);
+    struct operand_offsets offsets = {.end = 0};
+    offsets.seen = reserve(&offsets.end, sizeof(struct mm_fp64_seen));
+    offsets.counts = reserve(&offsets.end, lines * sizeof(unsigned));
+    offsets.zeros = offsets.end;
+    offsets.squares = reserve(&offsets.end, lines * mm_size_divide_up(k, MM_FP64_CHUNK) * sizeof(double));
+    offsets.scales = reserve(&offsets.end, lines * sizeof(double));
+    offsets.planes = reserve(&offsets.end, lines * mm_size_round_up(k, MM_FP64_STEP) * MM_FP64_MODULI);
     return offsets;
 }
 
@@ -74,7 +65,7 @@ struct offsets {
     size_t flags;
     size_t planes; /* residues of C */
     size_t native;
-    struct memory memory;
+    size_t end;
 };
 
 struct sizes {
@@ -85,8 +76,8 @@ struct sizes {
 };
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_plan *native) {
-    const struct mm_fix_up_cost never = {.fixed =
-                                             INFINITY}; /* there are many tiles, so clusters share none */
+    /* There are many tiles, so clusters share none. */
+    const struct mm_fix_up_cost never = {.fixed = INFINITY};
     const size_t rows = mm_size_divide_up(product->m, MM_FP64_CLUSTER * MM_FP64_ROWS);
     const size_t cols = mm_size_divide_up(product->n, MM_FP64_COLS);
     struct sizes sizes = {.a = offsets_of(product->m, product->k), .b = offsets_of(product->n, product->k)};
@@ -94,13 +85,12 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_p
     sizes.schedule = mm_schedule_of(MM_FP64_MODULI, (unsigned)rows, (unsigned)cols,
                                     (unsigned)mm_size_divide_up(product->k, MM_FP64_STEP),
                                     native->device->multiprocessors / MM_FP64_CLUSTER, &never);
-    offsets->memory.is_good = sizes.a.memory.is_good && sizes.b.memory.is_good;
-    offsets->a = reserve(&offsets->memory, 1, sizes.a.memory.end);
-    offsets->b = reserve(&offsets->memory, 1, sizes.b.memory.end);
-    offsets->flags = reserve(&offsets->memory, 1, sizeof(struct mm_fp64_flags));
-    offsets->planes = reserve(&offsets->memory, rows * cols * MM_FP64_MODULI,
-                              MM_FP64_CLUSTER * MM_FP64_ROWS * MM_FP64_COLS);
-    offsets->native = reserve(&offsets->memory, 1, native->workspace_bytes);
+    offsets->a = reserve(&offsets->end, sizes.a.end);
+    offsets->b = reserve(&offsets->end, sizes.b.end);
+    offsets->flags = reserve(&offsets->end, sizeof(struct mm_fp64_flags));
+    offsets->planes =
+        reserve(&offsets->end, rows * cols * MM_FP64_MODULI * MM_FP64_CLUSTER * MM_FP64_ROWS * MM_FP64_COLS);
+    offsets->native = reserve(&offsets->end, native->workspace_bytes);
     return sizes;
 }
 
@@ -132,7 +122,7 @@ static enum mm_status prepare_operand(struct call *call, unsigned slot, struct m
     const uint64_t key = UINT64_C(1) << 62 | (uint64_t)operand->lines << 24 | (uint64_t)operand->k << 1 |
                          operand->k_contiguous;
     unsigned char *memory =
-        mm_cuda_acquire_derived(lane, slot, operand->from, key, offsets->memory.end, &call->is_ready[slot]);
+        mm_cuda_acquire_derived(lane, slot, operand->from, key, offsets->end, &call->is_ready[slot]);
     call->is_kept[slot] = memory != NULL;
     if (memory == NULL)
         memory =
@@ -162,7 +152,6 @@ static struct call call_of(const struct mm_product *product, const struct sizes 
                                        .k = k,
                                        .k_contiguous = product->transpose_b,
                                        .k_bytes = k_bytes},
-                                 .moduli = MM_FP64_MODULI,
                                  .product = *product,
                                  .schedule = sizes->schedule,
                                  .planes = workspace + sizes->offsets.planes,
@@ -184,21 +173,23 @@ static struct mm_layout product_layout(void) {
     return layout_of(mm_fp64_product_kernel, MM_FP64_PRODUCT_THREADS, mm_fp64_product_shared_bytes);
 }
 
-/* A pass over the operands. */
-struct pass {
-    struct mm_layout layout;
-    unsigned (*blocks_of)(const struct mm_fp64_operand *);
-};
+/* Passes over the operands. */
+enum { SCAN, SCALE, RESIDUES, PASSES };
 
-enum { PASSES = 3 };
+static struct mm_layout pass_layout(unsigned pass) {
+    const void *const kernels[PASSES] = {mm_fp64_scan_kernel, mm_fp64_scale_kernel, mm_fp64_residue_kernel};
+    return layout_of(kernels[pass], MM_FP64_THREADS, pass == RESIDUES ? mm_fp64_residue_shared_bytes : 0);
+}
 
-static struct pass pass_of(unsigned index) {
-    const struct pass passes[PASSES] = {
-        {layout_of(mm_fp64_scan_kernel, MM_FP64_THREADS, 0), mm_fp64_scan_blocks},
-        {layout_of(mm_fp64_scale_kernel, MM_FP64_THREADS, 0), mm_fp64_scale_blocks},
-        {layout_of(mm_fp64_residue_kernel, MM_FP64_THREADS, mm_fp64_residue_shared_bytes),
-         mm_fp64_residue_blocks}};
-    return passes[index];
+/* Returns how many blocks a pass has for an operand. Each block works on some lines and a range of k. */
+static unsigned pass_blocks(unsigned pass, const struct mm_fp64_operand *operand) {
+    const struct {
+        size_t lines, k;
+    } each[PASSES][2] = {[SCAN] = {{32, MM_FP64_CHUNK}, {MM_FP64_THREADS / 32, MM_FP64_CHUNK}},
+                         [SCALE] = {{MM_FP64_THREADS, MM_FP64_K_MAX}, {MM_FP64_THREADS, MM_FP64_K_MAX}},
+                         [RESIDUES] = {{32, MM_FP64_TURN_K}, {1, 4 * MM_FP64_THREADS}}};
+    const size_t lines = each[pass][operand->k_contiguous].lines, k = each[pass][operand->k_contiguous].k;
+    return (unsigned)(mm_size_divide_up(operand->lines, lines) * mm_size_divide_up(operand->k, k));
 }
 
 /* Computes the residues of operands that are not ready, and then decides who computes C. */
@@ -208,11 +199,11 @@ static enum mm_status find_residues(struct call *call, struct mm_lane *lane, str
     void *arguments[] = {plan};
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < PASSES && status == MM_OK; index++) {
-        const struct pass pass = pass_of(index);
-        plan->blocks_of_a = call->is_ready[0] ? 0 : pass.blocks_of(&plan->a);
-        const unsigned blocks = plan->blocks_of_a + (call->is_ready[1] ? 0 : pass.blocks_of(&plan->b));
+        const struct mm_layout layout = pass_layout(index);
+        plan->blocks_of_a = call->is_ready[0] ? 0 : pass_blocks(index, &plan->a);
+        const unsigned blocks = plan->blocks_of_a + (call->is_ready[1] ? 0 : pass_blocks(index, &plan->b));
         if (blocks > 0)
-            status = mm_cuda_enqueue(&pass.layout, (dim3){blocks, 1, 1}, arguments, lane, error);
+            status = mm_cuda_enqueue(&layout, (dim3){blocks, 1, 1}, arguments, lane, error);
     }
     for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
         if (call->is_kept[slot] && !call->is_ready[slot])
@@ -294,8 +285,8 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
                                        plan->layout, layout_of(mm_fp64_chinese_kernel, MM_FP64_THREADS, 0)};
     enum mm_status status = MM_OK;
     for (unsigned index = 0; index < PASSES && status == MM_OK; index++) {
-        const struct pass pass = pass_of(index);
-        status = mm_cuda_load(&pass.layout, lane, error);
+        const struct mm_layout layout = pass_layout(index);
+        status = mm_cuda_load(&layout, lane, error);
     }
     for (size_t index = 0; index < sizeof others / sizeof others[0] && status == MM_OK; index++)
         status = mm_cuda_load(&others[index], lane, error);
@@ -323,21 +314,21 @@ static bool fits(const struct mm_product *product) {
     return product->k > 0 && product->k < MM_FP64_K_MAX && product->m <= LINES_MAX && product->n <= LINES_MAX;
 }
 
-/* Plans the product with `tensor` in these cases: k is 0 or too large, the plan must save memory, or the
- * workspace would be too large. Launches each product of a stack separately. */
+/* Plans the product with `tensor` in these cases: k is 0 or a dimension too large, the plan must save memory,
+ * or `tensor` leaves the product to a variant that cannot follow. Launches each product of a stack
+ * separately. */
 enum mm_status mm_cuda_fp64_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
     if (plan->is_frugal || !fits(&one))
         return plan_native(product, plan, error);
     const struct mm_plan native = native_plan_of(&one, plan);
-    const struct sizes sizes = sizes_of(&one, &native);
-    if (native.launch == NULL || !sizes.offsets.memory.is_good)
+    if (native.launch == NULL)
         return plan_native(product, plan, error);
     plan->launch = launch;
     plan->finishes = native.finishes;
     plan->prepare = prepare;
     plan->layout = product_layout();
-    plan->workspace_bytes = sizes.offsets.memory.end;
+    plan->workspace_bytes = sizes_of(&one, &native).offsets.end;
     return MM_OK;
 }

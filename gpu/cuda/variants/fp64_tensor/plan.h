@@ -22,6 +22,7 @@ enum {
     MM_FP64_COLS = 256,
     MM_FP64_STEP = 128,      /* elements of k in a step of the product of residues */
     MM_FP64_CHUNK = 512,     /* elements of k whose squares are added up to one number */
+    MM_FP64_TURN_K = 128,    /* elements of k that a block turns, if a line's elements are no neighbours */
     MM_FP64_K_MAX = 1 << 21, /* the proof in docs/accuracy.md needs a limit */
     MM_FP64_MODULI = 15
 };
@@ -58,7 +59,6 @@ struct mm_fp64_plan {
     struct mm_fp64_operand a;
     struct mm_fp64_operand b;
     unsigned blocks_of_a; /* blocks of the kernel that work on A; the others work on B */
-    unsigned moduli;
     struct mm_product product;
     struct mm_schedule schedule; /* of the product of residues */
     const uint8_t *planes;       /* residues of C, in the order of the consumers' sums (modular.cu) */
@@ -70,7 +70,7 @@ struct mm_fp64_plan {
     unsigned large; /* elements of at least large·2^32 are large: 1/16 of the limit's root mean square */
 };
 
-/* Sets the plan's limits from its number of moduli and k. */
+/* Sets the plan's limits from k. */
 void mm_fp64_set_limits(struct mm_fp64_plan *plan);
 
 /* The kernels take a struct mm_fp64_plan, except the product. The grids of the first three have blocks for A,
@@ -78,15 +78,12 @@ void mm_fp64_set_limits(struct mm_fp64_plan *plan);
 
 /* Adds up the squares of each line. */
 extern const void *const mm_fp64_scan_kernel;
-unsigned mm_fp64_scan_blocks(const struct mm_fp64_operand *operand);
 
 /* Finds each line's scale. */
 extern const void *const mm_fp64_scale_kernel;
-unsigned mm_fp64_scale_blocks(const struct mm_fp64_operand *operand);
 
 /* Computes residues. */
 extern const void *const mm_fp64_residue_kernel;
-unsigned mm_fp64_residue_blocks(const struct mm_fp64_operand *operand);
 extern const size_t mm_fp64_residue_shared_bytes;
 
 /* Decides whether every element keeps float64's bound, and reports the path. One block. */

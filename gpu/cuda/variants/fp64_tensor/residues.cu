@@ -15,6 +15,13 @@ constexpr unsigned WARPS = THREADS / 32;
 constexpr unsigned CHUNK = MM_FP64_CHUNK;
 constexpr unsigned MODULI = MM_FP64_MODULI;
 
+/* A block works on A or B. *block becomes its number among those of its operand. */
+__device__ __forceinline__ const mm_fp64_operand &my_operand(const mm_fp64_plan &plan, unsigned *block) {
+    const bool is_a = blockIdx.x < plan.blocks_of_a;
+    *block = is_a ? blockIdx.x : blockIdx.x - plan.blocks_of_a;
+    return is_a ? plan.a : plan.b;
+}
+
 /* If all squares of a thread's elements underflow, this number takes their place. It is below the least sum
  * of squares that fp64_tensor takes, so the scale kernel notices. NaN stays NaN. */
 #define FAINT 0x1p-1000
@@ -83,9 +90,8 @@ __device__ void scan_strided(const mm_fp64_operand &operand, unsigned block, dou
 
 __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ mm_fp64_plan plan) {
     __shared__ double sums[WARPS][32];
-    const bool is_a = blockIdx.x < plan.blocks_of_a;
-    const mm_fp64_operand &operand = is_a ? plan.a : plan.b;
-    const unsigned block = is_a ? blockIdx.x : blockIdx.x - plan.blocks_of_a;
+    unsigned block;
+    const mm_fp64_operand &operand = my_operand(plan, &block);
     if (operand.k_contiguous)
         scan_contiguous(operand, block);
     else
@@ -97,9 +103,9 @@ __global__ void __launch_bounds__(THREADS) scan(const __grid_constant__ mm_fp64_
 /* Finds each line's scale: the largest power of two by which the line's norm does not exceed the limit. NaN
  * fails both comparisons, so it counts as too large. */
 __global__ void __launch_bounds__(THREADS) find_scales(const __grid_constant__ mm_fp64_plan plan) {
-    const bool is_a = blockIdx.x < plan.blocks_of_a;
-    const mm_fp64_operand &operand = is_a ? plan.a : plan.b;
-    const unsigned line = (is_a ? blockIdx.x : blockIdx.x - plan.blocks_of_a) * THREADS + threadIdx.x;
+    unsigned block;
+    const mm_fp64_operand &operand = my_operand(plan, &block);
+    const unsigned line = block * THREADS + threadIdx.x;
     if (line >= operand.lines)
         return;
     double squares = 0.0;
@@ -233,7 +239,7 @@ __device__ void residues_contiguous(const mm_fp64_plan &plan, const mm_fp64_oper
 
 /* A block computes 128 of k of 32 neighbouring lines, and turns the residues through shared memory: for each
  * modulus and line 32 words of four residues, and a word of padding. */
-constexpr unsigned TURN_K = 128;
+constexpr unsigned TURN_K = MM_FP64_TURN_K;
 constexpr unsigned TURN_WORDS = TURN_K / 4;
 typedef uint32_t turned_plane[32][TURN_WORDS + 1];
 
@@ -284,9 +290,8 @@ __device__ void residues_strided(const mm_fp64_plan &plan, const mm_fp64_operand
 
 __global__ void __launch_bounds__(THREADS, 3) find_residues(const __grid_constant__ mm_fp64_plan plan) {
     extern __shared__ uint32_t words[];
-    const bool is_a = blockIdx.x < plan.blocks_of_a;
-    const mm_fp64_operand &operand = is_a ? plan.a : plan.b;
-    const unsigned block = is_a ? blockIdx.x : blockIdx.x - plan.blocks_of_a;
+    unsigned block;
+    const mm_fp64_operand &operand = my_operand(plan, &block);
     if (operand.seen->rejected != 0)
         return;
     if (operand.k_contiguous)
@@ -338,9 +343,9 @@ __global__ void __launch_bounds__(MM_FP64_CERTIFY_THREADS)
     if (threadIdx.x > 0)
         return;
     const bool is_native = !is_certain(plan, of_a, of_b);
-    *plan.flags = {is_native ? 0 : plan.moduli, is_native};
+    *plan.flags = {is_native ? 0 : MODULI, is_native};
     if (!plan.is_of_stack || plan.path->kind != MM_PATH_NATIVE)
-        *plan.path = {is_native ? MM_PATH_NATIVE : MM_PATH_MODULI, is_native ? 0 : plan.moduli};
+        *plan.path = {is_native ? MM_PATH_NATIVE : MM_PATH_MODULI, is_native ? 0 : MODULI};
 }
 
 } // namespace
@@ -351,26 +356,9 @@ const void *const mm_fp64_residue_kernel = reinterpret_cast<const void *>(find_r
 const void *const mm_fp64_certify_kernel = reinterpret_cast<const void *>(certify);
 const size_t mm_fp64_residue_shared_bytes = MODULI * sizeof(turned_plane);
 
-static unsigned divide_up(unsigned x, unsigned y) {
-    return x / y + (x % y > 0);
-}
-
-unsigned mm_fp64_scan_blocks(const mm_fp64_operand *operand) {
-    return divide_up(operand->lines, operand->k_contiguous ? WARPS : 32) * divide_up(operand->k, CHUNK);
-}
-
-unsigned mm_fp64_scale_blocks(const mm_fp64_operand *operand) {
-    return divide_up(operand->lines, THREADS);
-}
-
-unsigned mm_fp64_residue_blocks(const mm_fp64_operand *operand) {
-    return operand->k_contiguous ? operand->lines * divide_up(operand->k, 4 * THREADS)
-                                 : divide_up(operand->lines, 32) * divide_up(operand->k, TURN_K);
-}
-
 void mm_fp64_set_limits(mm_fp64_plan *plan) {
     double product = 1.0; /* rounded, which L's factor allows for */
-    for (unsigned i = 0; i < plan->moduli; i++)
+    for (unsigned i = 0; i < MODULI; i++)
         product *= mm_fp64_modulus(i);
     plan->limit = std::sqrt(product / 2) * (1 - 0x1p-30);
     plan->reconstruction = product * 0x1p-79;
