@@ -205,7 +205,7 @@ moduli='--variant fp64_tensor --dtype float64'
 {
     step moduli_harness timeout 100 "$kernels" --backend cuda $moduli --shapes small --thin 32 $threads
     step moduli_large timeout 100 "$kernels" --backend cuda $moduli --shapes large --shape 300 1024 260 --thin 64 $threads
-    step moduli_epilogues timeout 100 "$kernels" --backend cuda $moduli --epilogues --shape 129 640 131 --thin 4 $threads
+    step moduli_epilogues timeout 100 "$kernels" --backend cuda $moduli --epilogues --shapes epilogues --shape 129 640 131 --thin 4 $threads
     step moduli_same_bits timeout 100 "$kernels" --backend cuda $moduli --shape 300 1024 260 --thin 300 --repeat 1000 $threads
     step moduli_accuracy measure_accuracy $moduli
     for edge in 2048 4096 8192; do
