@@ -68,21 +68,27 @@ __device__ __forceinline__ void add_residues(const uint32_t (&words)[MODULI], un
     }
 }
 
-/* Returns the integer of least magnitude with the residues. */
-__device__ __forceinline__ double integer_of(const uint32_t (&words)[MODULI], unsigned at) {
+/* Returns the reciprocal of a power of two: exponents e and 2046 - e add up to 2 times the bias. Returns
+ * 2^1023 for 0. */
+__device__ __forceinline__ double reciprocal_of(double power) {
+    return __hiloint2double(0x7fe00000 - __double2hiint(power), 0);
+}
+
+/* Returns the integer of least magnitude with the residues. Rounds it to a multiple of `grid`, a power of
+ * two. So whole numbers are exact (docs/accuracy.md). */
+__device__ __forceinline__ double integer_of(const uint32_t (&words)[MODULI], unsigned at, double grid) {
     constexpr pair product = split(product_of_moduli(), 1);
     constexpr double reciprocal = 1.0 / static_cast<double>(product_of_moduli());
     pair sum = {0.0, 0.0};
     add_residues(words, at, sum);
     const double quotient = rint((sum.high + sum.low) * reciprocal);
-    return fma(-quotient, product.high, sum.high) + fma(-quotient, product.low, sum.low);
+    const double integer = fma(-quotient, product.high, sum.high) + fma(-quotient, product.low, sum.low);
+    return rint(integer * reciprocal_of(grid)) * grid;
 }
 
-/* Returns the reciprocal of a line's scale, a power of two: exponents e and 2046 - e add up to 2 times the
- * bias. If the line is zero, its elements of C are 0 times anything. */
+/* Returns the reciprocal of a line's scale. If the line is zero, its elements of C are 0 times anything. */
 __device__ __forceinline__ double unscale_of(const mm_fp64_operand &operand, unsigned line) {
-    const double scale = operand.scales[min(line, operand.lines - 1)];
-    return __hiloint2double(0x7fe00000 - __double2hiint(scale), 0);
+    return reciprocal_of(operand.scales[min(line, operand.lines - 1)]);
 }
 
 /* Not inlined, because activations would take registers from the residues. */
@@ -122,6 +128,7 @@ __global__ void __launch_bounds__(THREADS, 2) chinese(const __grid_constant__ mm
     const uint4 *from =
         reinterpret_cast<const uint4 *>(plan.planes) +
         (static_cast<size_t>(blockIdx.x) * MM_CONSUMERS + consumer) * (VECTORS * MM_WARPGROUP) + thread;
+    const double grid = plan.flags->grid;
     const double of_rows[2] = {unscale_of(plan.a, first_row), unscale_of(plan.a, first_row + 8)};
 #pragma unroll 1
     for (unsigned vector = 0; vector < VECTORS; vector++) {
@@ -140,8 +147,9 @@ __global__ void __launch_bounds__(THREADS, 2) chinese(const __grid_constant__ mm
             const double of_cols[2] = {unscale_of(plan.b, col), unscale_of(plan.b, col + 1)};
 #pragma unroll
             for (unsigned down = 0; down < 2; down++)
-                store(plan, first_row + down * 8, col, integer_of(of, down * 2) * of_rows[down] * of_cols[0],
-                      integer_of(of, down * 2 + 1) * of_rows[down] * of_cols[1]);
+                store(plan, first_row + down * 8, col,
+                      integer_of(of, down * 2, grid) * of_rows[down] * of_cols[0],
+                      integer_of(of, down * 2 + 1, grid) * of_rows[down] * of_cols[1]);
         }
     }
 }

@@ -34,10 +34,11 @@ struct mm_fp64_seen {
     unsigned rejected;       /* 1 if an element is NaN or infinite, or a line too large or too small */
 };
 
-/* Who computes the product. The other is enqueued too, and does nothing. */
+/* Who computes the product, and how C is rounded. The other kernel is enqueued too, and does nothing. */
 struct mm_fp64_flags {
     unsigned moduli;  /* how many residues of C to compute; 0 if the native kernel computes C */
     unsigned natives; /* how many products the native kernel computes: 1 or 0 */
+    double grid;      /* a power of two that divides all integers of C: 1, or over 4·reconstruction */
 };
 
 struct mm_fp64_operand {
