@@ -318,22 +318,25 @@ __device__ double least_of(const mm_fp64_seen &seen) {
     return __ull2double_rn(seen.bits & (0 - seen.bits));
 }
 
-/* Returns a power of two that divides all integers of C, or 0 if an element was rounded or all are zero. */
-__device__ double divisor_of(const mm_fp64_seen &a, const mm_fp64_seen &b) {
-    return a.inexact != 0 || b.inexact != 0 ? 0.0 : least_of(a) * least_of(b);
+/* Returns a power of two that divides all integers of C. If an element was rounded, or if the power is too
+ * small to correct the Chinese remainders, returns 1. */
+__device__ double grid_of(const mm_fp64_plan &plan) {
+    const mm_fp64_seen &a = *plan.a.seen, &b = *plan.b.seen;
+    const double grid = a.inexact != 0 || b.inexact != 0 ? 0.0 : least_of(a) * least_of(b);
+    return grid > 4 * plan.reconstruction ? grid : 1.0;
 }
 
-/* Whether every element of C keeps float64's bound. If each row has p large elements, each column q, and
- * p + q is more than k, then p + q - k of them meet, which is a lower bound of |A|·|B|. If nothing was
- * rounded, the divisor of all integers is another. */
-__device__ bool is_certain(const mm_fp64_plan &plan, double divisor, unsigned of_a, unsigned of_b) {
+/* Whether every element of C keeps float64's bound. With a grid, only the last rounding makes errors. If
+ * each row has p large elements, each column q, and p + q is more than k, then p + q - k of them meet, which
+ * is a lower bound of |A|·|B|. */
+__device__ bool is_certain(const mm_fp64_plan &plan, double grid, unsigned of_a, unsigned of_b) {
     const mm_fp64_seen &a = *plan.a.seen, &b = *plan.b.seen;
     const double k = plan.a.k, root = sqrt(k), large = plan.large * 0x1p32 - 1;
     const double error =
         root * ((b.inexact != 0 ? plan.limit + root : 0.0) + (a.inexact != 0 ? plan.limit : 0.0)) +
         plan.reconstruction;
-    const double least = fmax(divisor, (of_a + static_cast<double>(of_b) - k) * large * large);
-    return a.rejected == 0 && b.rejected == 0 && error <= (2 * k + 14) * 0x1p-53 * least;
+    const double least = (of_a + static_cast<double>(of_b) - k) * large * large;
+    return a.rejected == 0 && b.rejected == 0 && (grid > 1 || error <= (2 * k + 14) * 0x1p-53 * least);
 }
 
 __global__ void __launch_bounds__(MM_FP64_CERTIFY_THREADS)
@@ -347,9 +350,9 @@ __global__ void __launch_bounds__(MM_FP64_CERTIFY_THREADS)
     __syncthreads();
     if (threadIdx.x > 0)
         return;
-    const double divisor = divisor_of(*plan.a.seen, *plan.b.seen);
-    const bool is_native = !is_certain(plan, divisor, of_a, of_b);
-    *plan.flags = {is_native ? 0 : MODULI, is_native, divisor > 4 * plan.reconstruction ? divisor : 1.0};
+    const double grid = grid_of(plan);
+    const bool is_native = !is_certain(plan, grid, of_a, of_b);
+    *plan.flags = {is_native ? 0 : MODULI, is_native, grid};
     if (!plan.is_of_stack || plan.path->kind != MM_PATH_NATIVE)
         *plan.path = {is_native ? MM_PATH_NATIVE : MM_PATH_MODULI, is_native ? 0 : MODULI};
 }
