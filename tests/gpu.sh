@@ -223,10 +223,10 @@ by_tiles() {
     printf -- " --variant $variant/%s" "$@"
 }
 tensor=$(by_tiles tensor 16 32 64 128 192 256)
-some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype float64'
+some_types='--dtype bfloat16 --dtype float8_e4m3fn --dtype int8 --dtype int32 --dtype float64'
 # shellcheck disable=SC2086,SC2046
 {
-    for dtype in bfloat16 float16 float8_e4m3fn float8_e5m2 int8 uint8; do
+    for dtype in bfloat16 float16 float8_e4m3fn float8_e5m2 int8 uint8 int32; do
         step "tensor_$dtype" timeout 100 "$kernels" --backend cuda $tensor --dtype "$dtype" --shapes small --thin 64 $threads
     done
     step tensor_float64 timeout 100 "$kernels" --backend cuda $(by_tiles tensor 32 64 128) --dtype float64 --shapes small \

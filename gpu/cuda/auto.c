@@ -17,7 +17,7 @@ enum {
     MM_CUDA_TENSOR_BATCH_EDGE = 256,
 
     /* From this edge on, `tensor` is faster even if it must first copy an operand. It copies an operand if
-     * the rows do not begin at multiples of 16 bytes. */
+     * the rows do not begin at multiples of 16 bytes, and operands of int32. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
     MM_CUDA_TF32_EDGE = 512,
@@ -119,8 +119,10 @@ static bool fits_batch(const struct mm_product *product) {
 }
 
 static bool is_for_own_cores(const struct mm_device *device, const struct mm_product *product) {
+    const enum mm_dtype dtype = product->a.dtype;
     const bool is_small = mm_cuda_tensor_is_small(product);
-    const bool is_copied = product->a.dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b));
+    const bool is_copied =
+        dtype == MM_INT32 || (dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b)));
     double edge = MM_CUDA_TENSOR_EDGE;
     if (product->k > MM_CUDA_TILES_DEPTH_MAX)
         edge = 0;

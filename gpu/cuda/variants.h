@@ -20,7 +20,8 @@ __BEGIN_DECLS
     "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/plan.h", \
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
-    "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
+    "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/int32.cu", "gpu/cuda/variants/tensor/limbs.cu", \
+    "gpu/cuda/variants/tensor/tf32.cu", "gpu/cuda/variants/tensor/partial_sums.cu", \
     "gpu/cuda/variants/async.cuh", "gpu/cuda/variants/finish.cuh", MM_CUDA_WGMMA_SOURCES
 
 /* Variants that multiply. A row has the name, and then members of struct mm_variant (gpu/plan/variant.h). The
@@ -133,7 +134,7 @@ __BEGIN_DECLS
       .plan = {[MM_FLOAT64] = mm_cuda_tensor, [MM_FLOAT16] = mm_cuda_tensor,                                 \
                [MM_BFLOAT16] = mm_cuda_tensor, [MM_FLOAT8_E4M3FN] = mm_cuda_tensor,                          \
                [MM_FLOAT8_E5M2] = mm_cuda_tensor, [MM_INT8] = mm_cuda_tensor, [MM_UINT8] = mm_cuda_tensor,   \
-               [MM_BOOL] = mm_cuda_tensor},                                                                  \
+               [MM_BOOL] = mm_cuda_tensor, [MM_INT32] = mm_cuda_tensor},                                     \
       .tiles = tensor_tiles, .converts = true, .missing = mm_cuda_fp32_tensor_missing,                       \
       .needs = "compute capability 9.0",                                                                     \
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \

@@ -16,9 +16,10 @@ const struct mm_variant mm_cuda_variants[MM_CUDA_VARIANT_COUNT] = {
 #define X(row, ...) [MM_CUDA_ROW_transpose_##row] = {.name = #row},
         MM_CUDA_TRANSPOSES(X)
 #undef X
-            [MM_CUDA_ROW_tensor] = {.name = "tensor",
-                                    .missing = mm_cuda_fp32_tensor_missing,
-                                    .plan = {[MM_FLOAT64] = plan, [MM_FLOAT16] = plan, [MM_INT8] = plan}},
+            [MM_CUDA_ROW_tensor] =
+                {.name = "tensor",
+                 .missing = mm_cuda_fp32_tensor_missing,
+                 .plan = {[MM_FLOAT64] = plan, [MM_FLOAT16] = plan, [MM_INT8] = plan, [MM_INT32] = plan}},
     [MM_CUDA_ROW_fp64_tensor] = {.name = "fp64_tensor",
                                  .missing = mm_cuda_fp32_tensor_missing,
                                  .plan = {[MM_FLOAT64] = plan}},
@@ -182,6 +183,7 @@ static void copied_operands_and_stacks_move_the_crossover(void **state) {
         {MM_FLOAT16, 127, 127, 1, "tiled_16"},   {MM_FLOAT16, 128, 129, 1, "tensor"},
         {MM_FLOAT16, 64, 65, 60, "tiled_32"},    {MM_FLOAT16, 64, 65, 125, "tensor"},
         {MM_FLOAT16, 64, 64, 60, "tensor"},      {MM_FLOAT64, 257, 257, 1, "tensor"},
+        {MM_INT32, 319, 320, 1, "tiled_16"},     {MM_INT32, 320, 320, 1, "tensor"},
         {MM_FLOAT16, 8, 8, 1 << 20, "tiled_16"}, {MM_FLOAT16, 32, 32, 64, "tensor"},
         {MM_FLOAT16, 32, 32, 63, "tiled_16"},
     };

@@ -8,7 +8,7 @@
 
 enum { MULTIPROCESSORS = 132 };
 
-static const char kernels[8];
+static const char kernels[9];
 
 #define KERNEL(index, rows, cols, cluster, resident)                                                         \
     { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, resident, 1 }
@@ -39,6 +39,7 @@ const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256, ANY_ORDER),
                                mm_tensor_float8_e5m2 = KERNELS(4, 192, K_MAJOR),
                                mm_tensor_int8 = KERNELS(5, 256, K_MAJOR),
                                mm_tensor_uint8 = KERNELS(6, 256, K_MAJOR),
+                               mm_tensor_int32 = KERNELS(8, 256, K_MAJOR),
                                mm_tensor_float64 = {.of = {ANY_ORDER(7, 32, 32, 1, 3),
                                                            ANY_ORDER(7, 64, 64, 1, 2),
                                                            ANY_ORDER(7, 128, 128, 1, 1)},
@@ -49,7 +50,8 @@ static struct {
     struct mm_tensor_plan plan;
     struct mm_matrix copies[2];
     dim3 grid; /* grid of the kernel that multiplies */
-    unsigned copied, maps, enqueued, reduced, loaded_reduce, tiled;
+    struct mm_tensor_split splits[2];
+    unsigned copied, maps, enqueued, reduced, loaded_reduce, split, loaded_split, tiled;
     enum mm_dtype sums;
 } seen;
 
@@ -65,9 +67,20 @@ struct mm_layout mm_tensor_small_layout(const struct mm_product *product) {
     return (struct mm_layout){.kernel = &small_kernel, .batch_kernel = &small_batch_kernel};
 }
 
+static const char split_kernel;
+
+struct mm_layout mm_tensor_split_layout(void) {
+    return (struct mm_layout){.kernel = &split_kernel, .threads_x = 1};
+}
+
+unsigned mm_tensor_split_blocks(const struct mm_tensor_split *split) {
+    return 1;
+}
+
 static _Alignas(256) char operands[1 << 12];
 static _Alignas(256) char scratch[1 << 12]; /* never read or written */
 static bool is_kept;
+static uint64_t keys[2]; /* of the operands' copies */
 
 enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
                                 struct mm_error *error) {
@@ -101,6 +114,7 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
 
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
     seen.loaded_reduce += layout->threads_x == MM_TENSOR_REDUCE_THREADS;
+    seen.loaded_split += layout->kernel == &split_kernel;
     return MM_OK;
 }
 
@@ -111,6 +125,7 @@ enum mm_status mm_cuda_prepare(const struct mm_plan *plan, const struct mm_produ
 
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled) {
+    keys[slot] = key;
     *is_filled = is_kept;
     return is_kept ? operands : NULL;
 }
@@ -162,6 +177,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 
 enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void **arguments,
                                struct mm_lane *lane, struct mm_error *error) {
+    if (layout->kernel == &split_kernel) {
+        const struct mm_tensor_split *split = arguments[0];
+        seen.splits[seen.split++] = *split;
+        seen.copies[seen.copied++] = mm_matrix_dense(MM_UINT8, split->matrices * split->lines,
+                                                     (size_t)MM_TENSOR_LIMBS * split->depth, split->to);
+        return MM_OK;
+    }
     seen.plan = *(const struct mm_tensor_plan *)arguments[0];
     if (layout->threads_x == MM_TENSOR_REDUCE_THREADS) {
         assert_ptr_equal(layout->kernel, &reduces[seen.sums]);
@@ -250,6 +272,7 @@ static void launch(const struct mm_product *product) {
     assert_int_equal(seen.enqueued, 1);
     assert_int_equal(seen.reduced, seen.plan.schedule.sharers > 0);
     assert_int_equal(seen.loaded_reduce, seen.reduced); /* loaded before the job's time starts */
+    assert_int_equal(seen.loaded_split, product->a.dtype == MM_INT32 ? 2 : 0);
     expect_shares(&seen.plan.schedule);
     expect_all_work(&seen.plan.schedule, is_one ? mm_product_count(product) : 1);
     size_t end = 0;
@@ -279,7 +302,7 @@ static struct mm_product product_of(enum mm_dtype dtype, size_t m, size_t k, siz
 }
 
 static const enum mm_dtype dtypes[] = {MM_FLOAT32, MM_FLOAT16, MM_BFLOAT16, MM_FLOAT8_E4M3FN, MM_FLOAT8_E5M2,
-                                       MM_INT8,    MM_UINT8,   MM_BOOL,     MM_FLOAT64};
+                                       MM_INT8,    MM_UINT8,   MM_BOOL,     MM_INT32,         MM_FLOAT64};
 
 /* Checks the number of lines (rows of A or columns of B) in a box of the tensor map. A K-major operand is
  * loaded in one box, and other operands in squares of 128 bytes. An unaligned operand has no tensor map,
@@ -305,12 +328,15 @@ static void each_shape_has_its_memory(void **state) {
                 product_of(dtypes[type], shape[0], shape[1], shape[2], index % 4);
             const size_t bytes = mm_dtype_bytes(dtypes[type]);
             const bool turns = bytes != 2 && bytes != 8, copies = bytes == 8;
+            const bool splits = dtypes[type] == MM_INT32;
             const bool is_odd_a = product.a.ld * bytes % 16 != 0, is_odd_b = product.b.ld * bytes % 16 != 0;
             const unsigned square = turns ? 0 : 128 / (unsigned)bytes;
+            if (splits && product.k > MM_TENSOR_LIMBS_K_MAX)
+                continue;
             launch(&product);
             assert_int_equal(seen.copied,
-                             (unsigned)((turns && product.transpose_a) || (is_odd_a && !copies)) +
-                                 ((turns && !product.transpose_b) || (is_odd_b && !copies)));
+                             (unsigned)(splits || (turns && product.transpose_a) || (is_odd_a && !copies)) +
+                                 (splits || (turns && !product.transpose_b) || (is_odd_b && !copies)));
             assert_ptr_equal(seen.plan.unaligned_a.data, is_odd_a && copies ? operands : NULL);
             assert_ptr_equal(seen.plan.unaligned_b.data, is_odd_b && copies ? operands : NULL);
             expect_lines(&seen.plan.a, &seen.plan.unaligned_a, seen.plan.a_lines, product.m, seen.plan.rows,
@@ -465,6 +491,44 @@ static void stacks_have_their_memory(void **state) {
     assert_memory_equal(seen.plan.b_steps, ((unsigned[]){0, 1}), 2 * sizeof(unsigned));
 }
 
+/* Both operands of int32 are split into planes. The planes of A and B have opposite orders. */
+static void int32_is_split(void **state) {
+    static const struct {
+        size_t m, k, n;
+        struct mm_tensor_groups groups;
+    } cases[] = {
+        {3, 1, 5, {32, {0, 1, 2, 3, 4}}},
+        {64, 33, 8, {64, {0, 2, 4, 5, 6}}},
+        {128, 4096, 256, {4096, {0, 128, 224, 288, 320}}},
+    };
+    const struct mm_stack stack = {
+        .count = 2, .a_count = 2, .b_count = 2, .rank = 1, .dims = {2}, .a_steps = {1}, .b_steps = {1}};
+    for (size_t index = 0; index < COUNT(cases) * 8; index++) {
+        const size_t m = cases[index / 8].m, k = cases[index / 8].k, n = cases[index / 8].n;
+        const struct mm_tensor_groups *groups = &cases[index / 8].groups;
+        struct mm_product product = product_of(MM_INT32, m, k, n, index % 4);
+        const size_t matrices = index % 8 < 4 ? 1 : 2;
+        if (matrices == 2) {
+            product.a.rows *= 2, product.b.rows *= 2, product.c.rows *= 2;
+            product.stack = &stack;
+        }
+        launch(&product);
+        assert_memory_equal(&seen.plan.groups, groups, sizeof *groups);
+        assert_int_equal(seen.plan.schedule.steps, groups->begin[MM_TENSOR_LIMBS]);
+        assert_int_equal(seen.split, 2);
+        for (unsigned slot = 0; slot < 2; slot++) {
+            const struct mm_tensor_split *split = &seen.splits[slot];
+            assert_int_equal(split->descends, slot == 1);
+            assert_int_equal(split->is_k_major, slot == 0 ? !product.transpose_a : product.transpose_b);
+            assert_int_equal(split->matrices, split->is_k_major ? 1 : matrices);
+            assert_int_equal(split->matrices * split->lines, matrices * (slot == 0 ? m : n));
+            assert_int_equal(split->k, k);
+            assert_int_equal(split->depth, groups->depth);
+            assert_ptr_equal(split->to, read_map(slot == 0 ? &seen.plan.a : &seen.plan.b).address);
+        }
+    }
+}
+
 /* The aligned copy of a stored operand is made once. */
 static void copies_are_kept(void **state) {
     const struct mm_product product = product_of(MM_INT8, 256, 256, 256, 0);
@@ -478,11 +542,23 @@ static void copies_are_kept(void **state) {
     assert_ptr_equal(read_map(&seen.plan.b).address, operands);
 }
 
+/* A matrix that is multiplied by its own transpose needs two copies, because the planes of A and B have
+ * opposite orders. */
+static void copies_of_a_and_b_differ(void **state) {
+    const struct mm_product product = product_of(MM_INT32, 64, 64, 64, 2);
+    launch(&product);
+    assert_int_not_equal(keys[0], keys[1]);
+}
+
 static void other_kernels_compute_without_k_or_memory(void **state) {
     const struct mm_product empty = product_of(MM_INT8, 5, 0, 7, 0), full = product_of(MM_INT8, 5, 3, 7, 0);
+    const struct mm_product long_int32 = product_of(MM_INT32, 1, MM_TENSOR_LIMBS_K_MAX + 1, 1, 0);
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
+    assert_int_equal(mm_cuda_tensor(&long_int32, &plan, &error), MM_OK);
+    assert_int_equal(seen.tiled, 1);
+    seen.tiled = 0;
     assert_int_equal(mm_cuda_tensor(&empty, &plan, &error), MM_OK);
     assert_int_equal(seen.tiled, 1);
     plan = (struct mm_plan){.device = &device.head, .is_frugal = true};
@@ -581,7 +657,7 @@ static void epilogues_that_kernels_lack_are_a_pass(void **state) {
 }
 
 RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen,
-          small_products_have_a_batch_kernel, stacks_have_their_memory, copies_are_kept,
-          other_kernels_compute_without_k_or_memory, blocks_share_multiprocessors,
+          small_products_have_a_batch_kernel, stacks_have_their_memory, int32_is_split, copies_are_kept,
+          copies_of_a_and_b_differ, other_kernels_compute_without_k_or_memory, blocks_share_multiprocessors,
           unaligned_operands_are_copied_by_threads, epilogues_that_kernels_lack_are_a_pass,
           a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)

@@ -11,9 +11,28 @@
 __BEGIN_DECLS
 
 enum {
-    MM_TENSOR_LINE_BYTES = 128,    /* bytes of each row of op(A) and column of op(B) in a stage */
-    MM_TENSOR_REDUCE_THREADS = 128 /* threads in a block of the fix-up kernel */
+    MM_TENSOR_LINE_BYTES = 128,     /* bytes of each row of op(A) and column of op(B) in a stage */
+    MM_TENSOR_REDUCE_THREADS = 128, /* threads in a block of the fix-up kernel */
+    MM_TENSOR_LIMBS = 4             /* bytes of an int32 */
 };
+
+/* How int32 operands are multiplied. The limbs of an element are its bytes. A line, which is a row of op(A)
+ * or a column of op(B), has four planes of `depth` bytes. Plane 0 of A has the least significant limb of each
+ * element and zeros up to `depth`, and plane 3 the most significant limb. The planes of B have the opposite
+ * order. Let T(s) be the sum of the products of those limbs whose positions add up to s. Then modulo 2^32
+ *     A·B = T(0) + 2^8·T(1) + 2^16·T(2) + 2^24·T(3) = ((T(3)·2^8 + T(2))·2^8 + T(1))·2^8 + T(0)
+ * T(s) is the product of the first s + 1 planes of A and the last s + 1 planes of B. Group g of the steps
+ * along k computes T(3 - g). Before each group the sums are multiplied by 2^8. */
+struct mm_tensor_groups {
+    unsigned depth;
+    unsigned begin[MM_TENSOR_LIMBS + 1]; /* first step of each group; the last element counts all steps */
+};
+
+/* Returns the groups of a product of int32. 0 < k <= MM_TENSOR_LIMBS_K_MAX. */
+struct mm_tensor_groups mm_tensor_groups_of(size_t k);
+
+/* TMA counts the bytes of a line in signed 32-bit numbers. */
+enum { MM_TENSOR_LIMBS_K_MAX = INT32_MAX / MM_TENSOR_LIMBS / 32 * 32 };
 
 /* The kernels' argument. The dimensions of the tensor maps are column, row, and matrix of the stack. */
 struct mm_tensor_plan {
@@ -38,6 +57,7 @@ struct mm_tensor_plan {
     unsigned b_steps[MM_STACK_RANK_MAX];
     unsigned addend_steps[MM_STACK_RANK_MAX];
     const unsigned *products; /* how many products to compute, for tiles with COUNTS_PRODUCTS; NULL: all */
+    struct mm_tensor_groups groups; /* used if the operands are int32 */
 };
 
 struct mm_tensor_kernel {
@@ -95,9 +115,27 @@ const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
 /* Returns the kernels for small products of elements of 1 or 2 bytes (small.cu). */
 struct mm_layout mm_tensor_small_layout(const struct mm_product *product);
+/* The argument of the kernel that copies the limbs of int32 matrices, which lie one below another. If
+ * is_k_major, they count as one matrix. */
+struct mm_tensor_split {
+    struct mm_matrix from;
+    unsigned char *to;
+    size_t matrices;
+    unsigned lines; /* lines of each matrix */
+    unsigned k;
+    unsigned depth; /* mm_tensor_groups */
+    bool is_k_major;
+    bool descends; /* plane 0 has the most significant limbs */
+};
+
+struct mm_layout mm_tensor_split_layout(void);
+
+/* Returns the blocks of this kernel's one-dimensional grid. */
+unsigned mm_tensor_split_blocks(const struct mm_tensor_split *split);
 
 /* The kernels of each element type. mm_tensor_tf32 is for float32, and mm_tensor_uint8 also for bool. */
 extern const struct mm_tensor_kernels mm_tensor_float16, mm_tensor_bfloat16, mm_tensor_tf32,
-    mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8, mm_tensor_float64;
+    mm_tensor_float8_e4m3fn, mm_tensor_float8_e5m2, mm_tensor_int8, mm_tensor_uint8, mm_tensor_int32,
+    mm_tensor_float64;
 
 __END_DECLS

@@ -30,6 +30,7 @@
  *     wgmma.cuh                a tile's traits and its consumers, for all types but float64
  *     store.cuh                the epilogue
  *     float64.cu               float64: consumers that use mma.sync and store C from registers
+ *     limbs.cu                 int32: the copies of the operands
  *     partial_sums.cu          the fix-up
  *     tensor.c, way.c          the host: tensor maps, copies, launch; the choice of tile and schedule
  *     ../wgmma/                code that fp32_tensor uses too: roles and stages of a block, schedule, PTX
@@ -46,6 +47,7 @@
  *     STAGES, SHARED_BYTES    stages, and bytes of dynamic shared memory
  *     LOADS_ADDEND            the producer loads the addend of whole tiles
  *     COUNTS_PRODUCTS         the kernel computes only the first *plan.products products, if that is not NULL
+ *     HAS_LIMBS               the operands are limbs of int32 (mm_tensor_groups)
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -217,6 +219,27 @@ __device__ __forceinline__ void mm_produce_addend(const mm_tensor_plan &plan,
         mm_produce_addend_parts<T, false>(plan, shared, tile, at);
 }
 
+/* Where a step begins along k in the stored lines, in elements. */
+struct mm_tensor_depths {
+    unsigned a;
+    unsigned b;
+};
+
+/* The last step of a group may read past the last plane of B. TMA then loads zeros, so the planes of A that
+ * do not belong to the group add nothing. */
+template <class T>
+__device__ __forceinline__ mm_tensor_depths mm_tensor_depths_of(const mm_tensor_plan &plan, unsigned step) {
+    if constexpr (!T::HAS_LIMBS)
+        return {step * T::DEPTH, step * T::DEPTH};
+    const mm_tensor_groups &groups = plan.groups;
+    unsigned group = 0;
+#pragma unroll
+    for (unsigned i = 1; i < MM_TENSOR_LIMBS; i++)
+        group += step >= groups.begin[i];
+    const unsigned depth = (step - groups.begin[group]) * T::DEPTH;
+    return {depth, depth + group * groups.depth};
+}
+
 /* The producer's loop, which one thread runs. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
@@ -230,15 +253,16 @@ __device__ __forceinline__ void mm_tensor_produce(const mm_tensor_plan &plan,
             const unsigned stage = mm_wait_empty(shared.ring, at);
             unsigned char *to = shared.stages + stage * T::STAGE_BYTES;
             uint64_t *full = &shared.ring.full[stage];
+            const mm_tensor_depths depths = mm_tensor_depths_of<T>(plan, step);
             /* The expected bytes include the half of B that the other block multicasts. That half may arrive
              * before this call, because the phase ends only after this thread has arrived. */
             mm_mbarrier_arrive_expect(full,
                                       (plan.a_lines + T::CLUSTER * plan.b_lines) * MM_TENSOR_LINE_BYTES);
-            mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row,
-                                                                step * T::DEPTH, tile.a, full);
+            mm_tensor_load<T::ROWS, 1, T::A_MN_MAJOR, T::DEPTH>(to, plan.a, plan.a_lines, tile.row, depths.a,
+                                                                tile.a, full);
             mm_tensor_load<OWN, T::CLUSTER, T::B_MN_MAJOR, T::DEPTH>(
                 to + T::A_BYTES + rank * OWN * MM_TENSOR_LINE_BYTES, plan.b, plan.b_lines,
-                tile.col + rank * OWN, step * T::DEPTH, tile.b, full);
+                tile.col + rank * OWN, depths.b, tile.b, full);
         }
         if constexpr (T::LOADS_ADDEND)
             if (plan.product.addend.rows > 0 && mm_is_whole(plan, walk.work))

@@ -9,6 +9,7 @@
  * multiples of 16 bytes, so other operands are copied first. wgmma reads 16-bit types K-major or MN-major,
  * and other types only K-major, so their MN-major operands are transposed first. From a stored operand's
  * second product on, its copy is kept. float64 needs no copies, because float64.cu uses another instruction.
+ * int32 has no instruction: its operands are copied as bytes, and 10 products of bytes add up to C (plan.h).
  *
  * Small products of elements of 1 or 2 bytes share launches, by a simpler kernel (small.cu).
  *
@@ -49,6 +50,7 @@ static const struct type *type_of(enum mm_dtype dtype) {
         [MM_INT8] = {&mm_tensor_int8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
         [MM_UINT8] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
         [MM_BOOL] = {&mm_tensor_uint8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+        [MM_INT32] = {&mm_tensor_int32, CU_TENSOR_MAP_DATA_TYPE_UINT8},
     };
     return &types[dtype];
 }
@@ -62,7 +64,21 @@ struct operand {
     bool is_unaligned;       /* TMA cannot load the operand, so the kernel's threads load it */
     bool is_copied;
     bool is_transposed;
+    bool is_split; /* the copy has the limbs of int32 (mm_tensor_groups) */
+    bool descends; /* its planes begin with the most significant limbs */
 };
+
+static struct operand split_operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major) {
+    const size_t k = is_k_major ? stored->cols : stored->rows / matrices;
+    const size_t lines = is_k_major ? stored->rows : matrices * stored->cols;
+    const size_t cols = (size_t)MM_TENSOR_LIMBS * mm_tensor_groups_of(k).depth;
+    return (struct operand){.stored = *stored,
+                            .matrix = mm_matrix_dense(MM_UINT8, lines, cols, NULL),
+                            .matrices = matrices,
+                            .is_copied = true,
+                            .is_transposed = !is_k_major,
+                            .is_split = true};
+}
 
 static struct operand operand_of(const struct mm_matrix *stored, size_t matrices, bool is_k_major,
                                  const struct mm_tensor_kernels *kernels) {
@@ -71,6 +87,8 @@ static struct operand operand_of(const struct mm_matrix *stored, size_t matrices
     const size_t rows = stored->rows / matrices;
     const bool is_aligned = mm_cuda_is_aligned(stored);
     struct operand operand = {.stored = *stored, .matrix = *stored, .matrices = matrices};
+    if (stored->dtype == MM_INT32)
+        return split_operand_of(stored, matrices, is_k_major);
     operand.is_transposed = needs_k_major && !is_k_major;
     operand.square = is_k_major || needs_k_major ? 0 : (unsigned)(MM_TENSOR_LINE_BYTES / bytes);
     operand.is_unaligned = !is_aligned && kernels->threads_copy;
@@ -111,6 +129,7 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     const struct mm_tensor_kernels *kernels = call.type->kernels;
     call.a = operand_of(&product->a, mm_matrices_of_a(product), !product->transpose_a, kernels);
     call.b = operand_of(&product->b, mm_matrices_of_b(product), product->transpose_b, kernels);
+    call.b.descends = call.b.is_split;
     const struct mm_tensor_way way = mm_tensor_way_of(plan, product, kernels);
     call.kernel = &kernels->of[way.size][call.a.square > 0][call.b.square > 0];
     call.schedule = way.schedule;
@@ -229,13 +248,31 @@ static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *de
                                 &operand->matrix, lane, error);
 }
 
+static enum mm_status split_operand(const struct operand *operand, struct mm_lane *lane,
+                                    struct mm_error *error) {
+    const struct mm_layout layout = mm_tensor_split_layout();
+    const size_t matrices = operand->is_transposed ? operand->matrices : 1;
+    struct mm_tensor_split split = {
+        .from = operand->stored,
+        .to = operand->matrix.data,
+        .matrices = matrices,
+        .lines = (unsigned)(operand->matrix.rows / matrices),
+        .k = (unsigned)(operand->is_transposed ? operand->stored.rows / matrices : operand->stored.cols),
+        .depth = (unsigned)(operand->matrix.cols / MM_TENSOR_LIMBS),
+        .is_k_major = !operand->is_transposed,
+        .descends = operand->descends};
+    void *arguments[] = {&split};
+    return mm_cuda_enqueue(&layout, (dim3){mm_tensor_split_blocks(&split), 1, 1}, arguments, lane, error);
+}
+
 /* Copies the operand if TMA or wgmma cannot read it. If the operand is stored, the copy goes to memory that
  * is kept with the operand. Otherwise it goes to the workspace. */
 static enum mm_status place_copy(const struct mm_device *device, struct operand *operand, unsigned slot,
                                  void *workspace, struct mm_lane *lane, struct mm_error *error) {
     /* Bit 63 distinguishes this key from keys of fp32_tensor. The rows distinguish a stack from one of its
      * products. */
-    const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 1 | operand->is_transposed;
+    const uint64_t key = UINT64_C(1) << 63 | (uint64_t)operand->matrix.rows << 2 |
+                         (uint64_t)operand->descends << 1 | operand->is_transposed;
     bool is_filled = false;
     if (!operand->is_copied)
         return MM_OK;
@@ -244,7 +281,9 @@ static enum mm_status place_copy(const struct mm_device *device, struct operand 
     operand->matrix.data = kept != NULL ? kept : workspace;
     if (is_filled)
         return MM_OK;
-    const enum mm_status status = copy_operand(mm_plan_launch, device, operand, lane, error);
+    const enum mm_status status = operand->is_split
+                                      ? split_operand(operand, lane, error)
+                                      : copy_operand(mm_plan_launch, device, operand, lane, error);
     return status != MM_OK || kept == NULL
                ? status
                : mm_cuda_status(lane->device, mm_cuda_note_derived(lane, slot), "copying an operand", error);
@@ -298,6 +337,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         .b_lines = mm_tensor_lines(product->n, call->kernel->cols / cluster, call->b.square),
         .sums = sums,
         .products = products,
+        .groups = mm_tensor_groups_of(product->k),
         .product = mm_product_item(product, 0)};
     void *arguments[] = {&plan};
     encode *function = NULL;
@@ -337,6 +377,14 @@ enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct m
     return multiply(&call, product, lane, workspace, products, error);
 }
 
+static enum mm_status prepare_copy(const struct mm_device *device, const struct operand *operand,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    const struct mm_layout split = mm_tensor_split_layout();
+    if (operand->is_split)
+        return mm_cuda_load(&split, lane, error);
+    return operand->is_copied ? copy_operand(mm_cuda_prepare, device, operand, lane, error) : MM_OK;
+}
+
 static enum mm_status prepare(const struct mm_plan *plan, const struct mm_product *product,
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
@@ -345,11 +393,9 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
     if (status == MM_OK && call.schedule.sharers > 0)
         status = mm_cuda_load(&second, lane, error);
-    if (status == MM_OK && call.a.is_copied)
-        status = copy_operand(mm_cuda_prepare, plan->device, &call.a, lane, error);
-    if (status == MM_OK && call.b.is_copied)
-        status = copy_operand(mm_cuda_prepare, plan->device, &call.b, lane, error);
-    return status;
+    if (status == MM_OK)
+        status = prepare_copy(plan->device, &call.a, lane, error);
+    return status == MM_OK ? prepare_copy(plan->device, &call.b, lane, error) : status;
 }
 
 /* Whether one launch can compute a whole stack. One launch cannot if the rows of a transposed copy need
@@ -392,7 +438,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
         return mm_fail_field(error, MM_UNSUPPORTED, "tile",
                              "%s of %s has no tiles of %u; choose 32, 64 or 128", plan->variant->name,
                              mm_dtype_name(product->a.dtype), product->tile);
-    if (product->k == 0)
+    if (product->k == 0 || (product->a.dtype == MM_INT32 && product->k > MM_TENSOR_LIMBS_K_MAX))
         return mm_cuda_tiled_16(product, plan, error);
     if (is_small(product)) {
         plan->layout = mm_tensor_small_layout(product);

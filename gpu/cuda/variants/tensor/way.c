@@ -44,6 +44,23 @@ size_t mm_tensor_sums_bytes(const struct mm_product *product, const struct mm_te
            mm_dtype_bytes(mm_dtype_sum(product->a.dtype));
 }
 
+struct mm_tensor_groups mm_tensor_groups_of(size_t k) {
+    enum { ALIGNMENT = 32 }; /* so lines begin at cache lines, and planes at sectors of the L2 cache */
+    struct mm_tensor_groups groups = {.depth = (unsigned)mm_size_round_up(k, ALIGNMENT)};
+    for (unsigned group = 0; group < MM_TENSOR_LIMBS; group++)
+        groups.begin[group + 1] =
+            groups.begin[group] + (unsigned)mm_size_divide_up(
+                                      (size_t)(MM_TENSOR_LIMBS - group) * groups.depth, MM_TENSOR_LINE_BYTES);
+    return groups;
+}
+
+static unsigned steps_of(const struct mm_product *product) {
+    return product->a.dtype == MM_INT32
+               ? mm_tensor_groups_of(product->k).begin[MM_TENSOR_LIMBS]
+               : (unsigned)mm_size_divide_up(product->k,
+                                             MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype));
+}
+
 /* Estimates the cycles of a step while `blocks` blocks run. The blocks load at most BYTES_PER_CYCLE. */
 static double step_cycles(const struct mm_product *product, const struct mm_tensor_way *way, size_t blocks,
                           unsigned multiprocessors) {
@@ -70,11 +87,10 @@ static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct 
 
 static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
                                       unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
-    const size_t depth = MM_TENSOR_LINE_BYTES / mm_dtype_bytes(product->a.dtype);
     return mm_schedule_of(mm_product_count(product),
                           (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
-                          (unsigned)mm_size_divide_up(product->n, kernel->cols),
-                          (unsigned)mm_size_divide_up(product->k, depth), clusters_max, fix_up);
+                          (unsigned)mm_size_divide_up(product->n, kernel->cols), steps_of(product),
+                          clusters_max, fix_up);
 }
 
 /* Returns the best schedule with tiles of this size and at most `resident` blocks on a multiprocessor. */

@@ -27,6 +27,7 @@ template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJ
     using ROLES = struct mm_wgmma_roles;
     static constexpr bool LOADS_ADDEND = true;
     static constexpr bool COUNTS_PRODUCTS = false;
+    static constexpr bool HAS_LIMBS = std::is_same<WGMMA, mm_wgmma_int32>::value;
     static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
     static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
@@ -78,15 +79,16 @@ __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS]
     mm_wgmma_commit();
 }
 
-/* Adds up the steps of a tile in the tensor cores. The consumer releases a stage only after it has issued the
- * next stage's instructions, so the tensor cores always have work. */
+/* Adds up steps of a tile in the tensor cores, to `sums` if `adds`. The consumer releases a stage only after
+ * it has issued the next stage's instructions, so the tensor cores always have work. */
 template <class T>
 __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
-                                                 mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
+                                                 mm_ring_state &at, typename T::SUM (&sums)[T::SUMS],
+                                                 bool adds = false) {
     unsigned before = 0;
     for (unsigned step = tile.begin; step < tile.end; step++) {
         const unsigned stage = mm_wait_full(shared.ring, at);
-        mm_tensor_multiply<T>(sums, shared, stage, step > tile.begin);
+        mm_tensor_multiply<T>(sums, shared, stage, adds || step > tile.begin);
         if (step > tile.begin) {
             mm_wgmma_wait<1>();
             mm_release<T::CLUSTER>(shared.ring, before);
@@ -96,6 +98,29 @@ __device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shar
     mm_wgmma_wait<0>();
     mm_release<T::CLUSTER>(shared.ring, before);
     mm_wgmma_fence_registers(sums);
+}
+
+/* Adds up the steps of an int32 tile, group by group. If the work ends before the last group, the partial
+ * sums are still multiplied once for each later group. */
+template <class T>
+__device__ __forceinline__ void
+mm_tensor_add_up_limbs(const mm_tensor_groups &groups, const mm_tensor_shared<T> &shared,
+                       const mm_work_tile &tile, mm_ring_state &at, typename T::SUM (&sums)[T::SUMS]) {
+    bool adds = false; /* until then, `sums` has no meaning */
+#pragma unroll 1
+    for (unsigned group = 0; group < MM_TENSOR_LIMBS; group++) {
+        mm_work_tile part = tile;
+        part.begin = max(tile.begin, groups.begin[group]);
+        part.end = min(tile.end, groups.begin[group + 1]);
+#pragma unroll
+        for (unsigned i = 0; i < T::SUMS; i++)
+            sums[i] <<= 8;
+        mm_wgmma_fence_registers(sums);
+        if (part.begin >= part.end)
+            continue;
+        mm_tensor_add_up<T>(shared, part, at, sums, adds);
+        adds = true;
+    }
 }
 
 /* Adds each step's result to float32 sums in registers, while another consumer uses the tensor cores. */
@@ -142,6 +167,8 @@ struct mm_wgmma_roles {
             const mm_work_tile &work = walk.work;
             if constexpr (T::PROMOTES)
                 mm_tensor_promote<T>(shared, work, at, sums);
+            else if constexpr (T::HAS_LIMBS)
+                mm_tensor_add_up_limbs<T>(plan.groups, shared, work, at, sums);
             else
                 mm_tensor_add_up<T>(shared, work, at, sums);
             if (mm_is_whole(plan, work))

@@ -114,3 +114,6 @@ MM_WGMMA(mm_wgmma_float8_e5m2, float, "f", 32, ".f32.e5m2.e5m2", MM_WGMMA_SCALES
 MM_WGMMA(mm_wgmma_int8, uint32_t, "r", 32, ".s32.s8.s8", MM_WGMMA_NO_TAIL);
 MM_WGMMA(mm_wgmma_uint8, uint32_t, "r", 32, ".s32.u8.u8", MM_WGMMA_NO_TAIL);
 /* clang-format on */
+
+/* Multiplies the bytes of int32 elements. */
+struct mm_wgmma_int32 : mm_wgmma_uint8 {};
