@@ -18,7 +18,7 @@ LARGE = np.ones((2000, 2000))
 
 
 class Async(WithServer, unittest.IsolatedAsyncioTestCase):
-    OPTIONS = ("--max-kernel-ms", "299999")  # a slow machine may start the product that is cancelled
+    OPTIONS = ("--max-kernel-ms", "299999", "--queue-wait-ms", "299999")  # a slow machine may start the product that is cancelled
 
     async def asyncSetUp(self):
         asyncio.get_running_loop().slow_callback_duration = 60  # unittest's debug mode else reports a slow machine
