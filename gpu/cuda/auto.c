@@ -20,6 +20,9 @@ enum {
      * the rows do not begin at multiples of 16 bytes, and operands of int32. */
     MM_CUDA_TENSOR_COPY_EDGE = 320,
 
+    /* The smallest k of int32 for `tensor`, because the copies have at least so many elements along k. */
+    MM_CUDA_TENSOR_INT32_DEPTH = 32,
+
     MM_CUDA_TF32_EDGE = 512,
 
     /* From this edge on, fp64_tensor is faster than `tensor` and cuBLAS, measured on an H200: 1.27 times at
@@ -124,6 +127,8 @@ static bool is_for_own_cores(const struct mm_device *device, const struct mm_pro
     const bool is_copied =
         dtype == MM_INT32 || (dtype != MM_FLOAT64 && !(is_wide(&product->a) && is_wide(&product->b)));
     double edge = MM_CUDA_TENSOR_EDGE;
+    if (dtype == MM_INT32 && product->k < MM_CUDA_TENSOR_INT32_DEPTH)
+        return false;
     if (product->k > MM_CUDA_TILES_DEPTH_MAX)
         edge = 0;
     else if (is_copied && !is_small)

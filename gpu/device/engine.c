@@ -362,8 +362,8 @@ static enum mm_status find_bytes(const struct mm_device *device, const struct mm
     return MM_OK;
 }
 
-/* Limits the device memory, because a tiny request can need much. If the workspace is too large, sets
- * job->is_frugal. */
+/* Limits the device memory, because a tiny request can need much. If the workspace is too large, and the
+ * variant can do with less, sets job->is_frugal. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, struct mm_job *job,
                                    struct mm_error *error) {
@@ -374,7 +374,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
         return MM_OK;
     if (find_bytes(device, variant, job, false, &bytes, error) != MM_OK)
         return error->status;
-    job->is_frugal = bytes > most;
+    job->is_frugal = bytes > most && variant->saves_workspace;
     if (job->is_frugal && find_bytes(device, variant, job, true, &bytes, error) != MM_OK)
         return error->status;
     if (bytes <= most)

@@ -90,6 +90,8 @@ struct mm_variant {
     /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
+    /* A plan with little workspace takes about the same time, so --max-device-memory may ask for it. */
+    bool saves_workspace;
 
     /* `missing` returns why this device cannot run the variant, as a static sentence, or NULL if the device
      * can. dtype_missing is for operands of one element type. If a pointer is NULL, no device is excluded.

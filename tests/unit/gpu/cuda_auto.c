@@ -148,6 +148,9 @@ static void variants_for_other_types(void **state) {
         {MM_FLOAT16, MM_FLOAT16, 16, 256, 4096, "tensor"},
         {MM_INT8, MM_INT32, 1, 512, 64, "tiled_16"}, /* the largest k that one block may compute alone */
         {MM_INT8, MM_INT32, 1, 513, 64, "tensor"},
+        {MM_INT32, MM_INT32, 2000, 31, 2000,
+         "tiled_32"}, /* the largest k of int32 without copies of its bytes */
+        {MM_INT32, MM_INT32, 2000, 32, 2000, "tensor"},
         {MM_INT64, MM_INT64, 4096, 4096, 4096, "tiled_32"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "tensor"},
         {MM_FLOAT16, MM_FLOAT16, 4096, 4096, 4096, "blas", ALLOWED},

@@ -84,17 +84,20 @@ static enum mm_status plan_with_workspace(const struct mm_product *product, stru
     return MM_OK;
 }
 
-/* A product with a generated operand gets a plan with little workspace if it exceeds the limit otherwise. */
+/* A product with a generated operand gets a plan with little workspace if it exceeds the limit otherwise, and
+ * if its variant is fast with that. */
 static void plans_respect_the_limit_of_device_memory(void **state) {
     enum { MATRICES_BYTES = 2 * 4 * 4 * 4 }; /* the generated operand and C */
     static const struct {
+        bool saves_workspace;
         size_t bytes_max;
         enum mm_status status;
         bool is_frugal;
-    } cases[] = {{MATRICES_BYTES + WORKSPACE_BYTES, MM_OK, false},
-                 {MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_OK, true},
-                 {MATRICES_BYTES + FRUGAL_BYTES, MM_OK, true},
-                 {MATRICES_BYTES + FRUGAL_BYTES - 1, MM_TOO_LARGE}};
+    } cases[] = {{true, MATRICES_BYTES + WORKSPACE_BYTES, MM_OK, false},
+                 {true, MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_OK, true},
+                 {false, MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_TOO_LARGE},
+                 {true, MATRICES_BYTES + FRUGAL_BYTES, MM_OK, true},
+                 {true, MATRICES_BYTES + FRUGAL_BYTES - 1, MM_TOO_LARGE}};
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 4, 4, NULL);
     struct mm_job job = {.work.backend = &twins,
                          .product = {.a = square, .b = square, .c = square},
@@ -109,7 +112,9 @@ static void plans_respect_the_limit_of_device_memory(void **state) {
         assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
         twins.is_host = false;
         twins.plan = plan_with_workspace;
-        job.variant = &twins.variants[0];
+        struct mm_variant variant = twins.variants[0];
+        variant.saves_workspace = cases[index].saves_workspace;
+        job.variant = &variant;
         assert_int_equal(mm_engine_check(engine, &job, &error), cases[index].status);
         if (cases[index].status == MM_OK)
             assert_int_equal(job.is_frugal, cases[index].is_frugal);

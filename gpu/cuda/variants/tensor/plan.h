@@ -115,6 +115,7 @@ const void *mm_tensor_reduce_of(enum mm_dtype operand);
 
 /* Returns the kernels for small products of elements of 1 or 2 bytes (small.cu). */
 struct mm_layout mm_tensor_small_layout(const struct mm_product *product);
+
 /* The argument of the kernel that copies the limbs of int32 matrices, which lie one below another. If
  * is_k_major, they count as one matrix. */
 struct mm_tensor_split {

@@ -11,7 +11,7 @@ __BEGIN_DECLS
 /* Enqueues a float64 product by a plan of mm_cuda_tensor. `workspace` is device memory of
  * plan->workspace_bytes bytes, aligned to 256 bytes, which must stay valid until the kernels have run.
  * `products` points to device memory: if *products is 0, the kernels store nothing, and if it is 1, they
- * compute the product. */
+ * compute the product. NULL: they compute it. */
 enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct mm_product *product,
                                       struct mm_lane *lane, void *workspace, const unsigned *products,
                                       struct mm_error *error);
