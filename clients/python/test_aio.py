@@ -14,7 +14,7 @@ import matmuld
 from test_matmuld import TWO, WithServer
 from test_retries import BUSY, FOUR, Fake
 
-LARGE = np.ones((2000, 2000))
+LARGE = np.ones((1400, 1400))
 
 
 class Async(WithServer, unittest.IsolatedAsyncioTestCase):
