@@ -193,6 +193,15 @@ class StoredMatrices(WithServer):
         np.testing.assert_array_equal(self.B.get(), self.b)
         self.assertTrue(self.client.put(self.b.reshape(4, 5), "weights").get().shape == (4, 5))
 
+    def test_a_product_that_replaces_its_bias_stays(self):
+        """A lost matrix is not made from the array that a product has replaced."""
+        bias = self.client.put(np.ones(4, np.float32), "bias")
+        self.client.product(self.a[0], self.b).store("bias", c=bias)
+        bias = self.client.put(np.ones(4, np.float32), "bias")
+        self.client.product(self.a[:1], self.b).store("bias", bias=bias)
+        matmuld.Client(self.server.url).delete("bias")
+        self.refused("no_such_matrix", bias.get)
+
     def test_replaced_by_another_client(self):
         matmuld.Client(self.server.url).put(self.b + 1, "weights")
         self.assertTrue(self.B.sync())

@@ -31,7 +31,27 @@ _RESULTS = {"int8": "int32", "uint8": "int32", "bool": "int32", "float8_e4m3fn":
 _TEMPORARY_S = 3600
 
 
-class Stored:
+class _Operand:
+    """What a handle and a product have in common."""
+
+    __array_ufunc__ = None  # NumPy then calls __rmatmul__ and __radd__ for an array on the left
+
+    client: Client
+    get: Callable[..., Any]
+
+    if not TYPE_CHECKING:  # else type checkers believe that `array @ operand` is an array
+
+        def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+            return np.asarray(self.get(dtype=dtype))
+
+    def __matmul__(self, other: Any) -> Product:
+        return Product(self.client, self, other)
+
+    def __rmatmul__(self, other: Any) -> Product:
+        return Product(self.client, other, self)
+
+
+class Stored(_Operand):
     """A handle of a matrix on the server, from Client.put, Client.stored or Product.store. `@` multiplies it
     by arrays and by other handles of the client. A product uses the current matrix of that name, so call
     `sync` first if another client may have replaced the matrix. If the server has lost the matrix and the
@@ -40,8 +60,6 @@ class Stored:
     name, shape, dtype, ndim, nbytes, etag   facts about the matrix when the handle last met the server
     array                                    what a lost matrix is uploaded from, or None
     """
-
-    __array_ufunc__ = None  # NumPy then calls __rmatmul__ for `array @ handle`
 
     def __init__(
         self, client: Client, name: str, array: Optional[np.ndarray[Any, Any]] = None, ttl_s: Optional[int] = None
@@ -88,17 +106,6 @@ class Stored:
     def __repr__(self) -> str:
         turned = " transposed" if self.is_transposed else ""
         return f"<matmuld.Stored {self.name!r}{turned} {'×'.join(map(str, self.shape)) or 'number'} {self._dtype} at {self.client.url}>"
-
-    if not TYPE_CHECKING:  # else type checkers believe that `array @ handle` is an array
-
-        def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
-            return np.asarray(self.get(dtype=dtype))
-
-    def __matmul__(self, other: Any) -> Product:
-        return Product(self.client, self, other)
-
-    def __rmatmul__(self, other: Any) -> Product:
-        return Product(self.client, other, self)
 
     def __getitem__(self, part: Any) -> NoReturn:
         raise TypeError("a handle has no elements: write .get(rows=slice(0, 4), cols=…), or numpy.asarray(handle)")
@@ -171,7 +178,7 @@ def with_uploads(operands: List[Any], call: Callable[[], Result]) -> Result:
     return call()
 
 
-class Product:
+class Product(_Operand):
     """A product that is not computed yet, from Client.product or from `@` with a handle. Each call of get,
     store or reduce computes the product, and accepts the parameters of Client.matmul.
 
@@ -179,8 +186,6 @@ class Product:
     temporary name until the outer one is computed. `product + x` adds a bias if x has one dimension, else a
     matrix C.
     """
-
-    __array_ufunc__ = None  # NumPy then calls __radd__ and __rmatmul__ for an array on the left
 
     def __init__(self, client: Client, a: Any, b: Any) -> None:
         self.client = client
@@ -200,20 +205,8 @@ class Product:
 
     @property
     def ndim(self) -> int:
-        if min(self.a.ndim, self.b.ndim) == 1:
-            return int(max(self.a.ndim, self.b.ndim)) - 1
-        return int(max(self.a.ndim, self.b.ndim))
-
-    if not TYPE_CHECKING:  # else type checkers believe that `array @ product` is an array
-
-        def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
-            return np.asarray(self.get(dtype=dtype))
-
-    def __matmul__(self, other: Any) -> Product:
-        return Product(self.client, self, other)
-
-    def __rmatmul__(self, other: Any) -> Product:
-        return Product(self.client, other, self)
+        smaller, larger = sorted([self.a.ndim, self.b.ndim])
+        return int(larger - 1 if smaller == 1 else larger)
 
     def __add__(self, other: Any) -> Product:
         total = copy.copy(self)
@@ -258,7 +251,7 @@ class Product:
         condition = {"If-Match": old.etag} if old and old.etag else {}
         headers, _ = self._run(dict(parameters), condition, {"out": name, "reply": "none", "ttl_s": ttl_s})
         self.client._known.pop(name, None)
-        for operand in (self.a, self.b, c):
+        for operand in (self.a, self.b, c, parameters.get("bias", self._terms.get("bias"))):
             if isinstance(operand, Stored) and operand.name == name:
                 operand._learn_head(headers).array = None
         return Stored(self.client, name)._learn_head(headers)
