@@ -34,7 +34,7 @@ fetch_libraries() {
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$top/tmp/sources"
     : >"$top/tmp/status"
     printf '%s "%s";\n' Dir::Etc::SourceList "$top/tmp/sources" Dir::Etc::SourceParts /dev/null Dir::State "$top/tmp" \
-        Dir::State::status "$top/tmp/status" Dir::Cache "$top/tmp" APT::Sandbox::User root APT::Architecture amd64 >"$top/tmp/conf"
+        Dir::State::status "$top/tmp/status" Dir::Cache "$top/tmp" APT::Sandbox::User root APT::Architecture amd64 Acquire::http::Timeout 20 >"$top/tmp/conf"
     # shellcheck disable=SC2086
     APT_CONFIG=$top/tmp/conf apt-get update -qq &&
         (cd "$top/tmp" && APT_CONFIG=$top/tmp/conf apt-get download -qq $libraries) &&
