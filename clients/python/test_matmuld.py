@@ -259,8 +259,8 @@ class Products(WithServer):
         self.assertRaises(ValueError, matmuld.Client, "127.0.0.1:8080")
 
     def test_benchmark(self):
-        for arguments, status in [(["bench", self.server.url, "32"], 0), (["bench", self.server.url, "8", "--dtype", "x"], 1)]:
-            with mock.patch.object(sys, "argv", ["matmuld", *arguments]), mock.patch("sys.stdout", io.StringIO()) as printed:
+        for arguments, status in [(["32"], 0), (["8", "--dtype", "x"], 1)]:
+            with mock.patch.object(sys, "argv", ["matmuld", "bench", "--url", self.server.url, *arguments]), mock.patch("sys.stdout", io.StringIO()) as printed:
                 with mock.patch("sys.stderr", io.StringIO()) as complaint:
                     self.assertEqual(command_line.main(), status)
             if status == 0:

@@ -226,7 +226,7 @@ static bool exists(const size_t *shape, enum flaw flaw) {
 /* Returns N for a type: one in N cases runs. On the host the check is compared with itself, so few cases
  * suffice. */
 static unsigned thin_of(unsigned thin) {
-    return dtype == MM_FLOAT32 ? thin : backend->is_host ? 31 * thin : 5 * thin;
+    return dtype == MM_FLOAT32 ? thin : backend->is_host ? 100 * thin : 5 * thin;
 }
 
 int main(int argc, char **argv) {

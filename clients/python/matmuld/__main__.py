@@ -157,13 +157,11 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     command("delete", _delete, "delete a stored matrix").add_argument("name", metavar="NAME")
 
     bench = command("bench", _bench, "time the variants and print a table")
-    bench.add_argument("sizes", metavar="[URL] M K N", nargs="*", help="the shape: A is M×K, B is K×N (default: 512)")
+    bench.add_argument("sizes", metavar="M K N", nargs="*", help="the shape: A is M×K, B is K×N (default: 512)")
     bench.add_argument("--dtype", default="float32", help="the element type (default: float32)")
 
     options = parser.parse_args(arguments)
     if options.run is _bench:
-        if options.sizes and options.sizes[0].startswith("http"):
-            options.url = options.sizes.pop(0)
         if len(options.sizes) not in (0, 1, 3) or not all(size.isdigit() for size in options.sizes):
             bench.error("give no sizes, one for a square, or M, K and N")
         options.sizes = [int(size) for size in options.sizes]
