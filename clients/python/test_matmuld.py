@@ -260,7 +260,10 @@ class Products(WithServer):
 
     def test_benchmark(self):
         for arguments, status in [(["32"], 0), (["8", "--dtype", "x"], 1)]:
-            with mock.patch.object(sys, "argv", ["matmuld", "bench", "--url", self.server.url, *arguments]), mock.patch("sys.stdout", io.StringIO()) as printed:
+            with (
+                mock.patch.object(sys, "argv", ["matmuld", "bench", "--url", self.server.url, *arguments]),
+                mock.patch("sys.stdout", io.StringIO()) as printed,
+            ):
                 with mock.patch("sys.stderr", io.StringIO()) as complaint:
                     self.assertEqual(command_line.main(), status)
             if status == 0:
