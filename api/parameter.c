@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct mm_parameter no_row; /* not counted: `rows` of a table must not be NULL */
+const struct mm_parameter_table mm_parameters_none = {&no_row, 0};
+
 static uint64_t bit_of(const struct mm_parameters *values, const struct mm_parameter *row) {
     return UINT64_C(1) << (row - values->table->rows);
 }
@@ -51,11 +54,11 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
             snprintf(hint, sizeof hint, "; did you mean '%s'?", row->name);
     }
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
-    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes: %s%s", field,
+    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes%s %s%s", field,
                          place == MM_IN_QUERY    ? "query"
                          : place == MM_IN_OBJECT ? "object"
                                                  : "body",
-                         known, hint);
+                         used > 0 ? ":" : "", used > 0 ? known : "no parameters", hint);
 }
 
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,

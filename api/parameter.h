@@ -36,6 +36,9 @@ struct mm_parameter_table {
     unsigned count; /* at most 64, because a set of rows is a uint64_t */
 };
 
+/* For a query that takes no parameters. */
+extern const struct mm_parameter_table mm_parameters_none;
+
 /* MM_PARAMETER is a row whose `read` is NULL. MM_PARAMETER_TABLE makes a table from an array of rows. */
 #define MM_PARAMETER(name, kind, places, type, member)                                                       \
     MM_PARAMETER_READ(name, kind, places, type, member, NULL)

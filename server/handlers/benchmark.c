@@ -1,6 +1,8 @@
 /* POST /v1/benchmark: checks the head, turns the body into tasks, runs them one after another, and replies
  * with the measurements. api/lab/benchmark.h has the formats. */
 #include "api/lab/benchmark.h"
+#include "api/parameter.h"
+#include "server/handlers/input.h"
 #include "server/http/upload.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -29,16 +31,6 @@ static enum mm_status fail_busy(struct mm_request *request) {
                         "another benchmark is running, and the server runs one at a time; try again later");
 }
 
-static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                       const char *value) {
-    struct mm_request *request = argument;
-    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
-                  "'%.64s' is in the query, but a benchmark's parameters must be members of its body, as "
-                  "in " MM_BENCHMARK_EXAMPLE,
-                  name);
-    return MHD_NO;
-}
-
 static enum mm_status check_type(struct mm_request *request, bool body_seen, char first) {
     return mm_benchmark_check_type(request->headers[MM_HEADER_CONTENT_TYPE], body_seen, first,
                                    &request->error);
@@ -47,16 +39,15 @@ static enum mm_status check_type(struct mm_request *request, bool body_seen, cha
 enum mm_status mm_benchmark_admit(struct mm_request *request) {
     struct mm_server *server = request->server;
     char accept[MM_ACCEPT_BYTES];
+    struct mm_parameters query = {.table = &mm_parameters_none};
     enum mm_status status = check_type(request, false, 0);
     if (status == MM_OK)
         status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
                                             &request->error);
-    if (status != MM_OK)
-        return status;
-    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
-    if (request->error.status != MM_OK)
-        return request->error.status;
-    status = mm_server_takes_jobs(server, &request->error);
+    if (status == MM_OK)
+        status = mm_input_read_query(request, &query);
+    if (status == MM_OK)
+        status = mm_server_takes_jobs(server, &request->error);
     if (status == MM_OK && __atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
         status = fail_busy(request);
     return status != MM_OK ? status

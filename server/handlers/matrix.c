@@ -283,26 +283,15 @@ static void release(struct mm_request *request) {
 const struct mm_route_state mm_matrix_get_state = {
     .bytes = sizeof(struct get), .work = encode, .next = next, .release = release};
 
-static enum MHD_Result refuse_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                       const char *value) {
-    struct mm_request *request = argument;
-    mm_fail_field(&request->error, MM_BAD_REQUEST, name,
-                  "'%.63s' is in the query, but DELETE of a matrix takes no parameters; leave it out", name);
-    return MHD_NO;
-}
-
-static enum mm_status check_target(struct mm_request *request) {
-    if (mm_matrix_check_name(request, MM_STORE_DELETE) == MM_OK)
-        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, refuse_argument, request);
-    return request->error.status;
-}
-
 /* If another request replaces the value between the check and the removal, checks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
     const char *name = mm_matrix_name(request), *expected;
     char etag[MM_ETAG_MAX + 1];
     bool is_there;
-    enum mm_status status = check_target(request);
+    struct mm_parameters query = {.table = &mm_parameters_none};
+    enum mm_status status = mm_matrix_check_name(request, MM_STORE_DELETE);
+    if (status == MM_OK)
+        status = mm_input_read_query(request, &query);
     while (status == MM_OK) {
         status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
         if (!is_there) /* a missing matrix has no conditions (RFC 9110, 13.2.1) */
@@ -317,46 +306,20 @@ enum mm_status mm_matrix_delete(struct mm_request *request) {
 enum { LIST_MAX = 1000 };
 
 struct page {
-    struct mm_request *request;
-    const char *after; /* NULL if not given; limit is 0 if not given */
-    size_t limit;
+    struct mm_parameters parameters; /* must be first: the offsets in page_rows begin here */
+    char after[MM_STORE_NAME_MAX + 1];
+    uint64_t limit;
 };
 
-static enum mm_status read_limit(const char *text, size_t *limit, struct mm_error *error) {
-    char *end;
-    const unsigned long number = mm_is_digit(*text) ? strtoul(text, &end, 10) : 0;
-    if (number < 1 || number > LIST_MAX || *end != '\0')
-        return mm_fail_field(error, MM_BAD_REQUEST, "limit",
-                             "limit is '%.40s', but must be a whole number from 1 to %d", text, LIST_MAX);
-    *limit = number;
-    return MM_OK;
-}
+static const struct mm_parameter page_rows[] = {
+    MM_PARAMETER("limit", WHOLE, MM_IN_QUERY, struct page, limit),
+    MM_PARAMETER("after", MATRIX, MM_IN_QUERY, struct page, after),
+};
 
-static enum MHD_Result read_argument(void *argument, enum MHD_ValueKind kind, const char *name,
-                                     const char *value) {
-    struct page *page = argument;
-    struct mm_error *error = &page->request->error;
-    const char *text = value == NULL ? "" : value;
-    const size_t limit = page->limit;
-    const char *after = page->after;
-    if (strcmp(name, "limit") == 0)
-        (void)read_limit(text, &page->limit, error);
-    else if (strcmp(name, "after") == 0 && mm_store_is_name(text))
-        page->after = text;
-    else if (strcmp(name, "after") == 0)
-        mm_fail_field(error, MM_BAD_REQUEST, name, "after is '%.200s', but must be the name of a matrix",
-                      text);
-    else
-        mm_fail_field(error, MM_BAD_REQUEST, name,
-                      "'%.63s' is unknown in the query, which takes: limit, after", name);
-    if ((limit != 0 && limit != page->limit) || (after != NULL && strcmp(after, page->after) != 0))
-        mm_fail_field(error, MM_BAD_REQUEST, name, "%s is given twice with different values; give it once",
-                      name);
-    return error->status == MM_OK ? MHD_YES : MHD_NO;
-}
+static const struct mm_parameter_table page_table = MM_PARAMETER_TABLE(page_rows);
 
-static enum mm_status reply_page(const struct page *page, struct mm_stored **values) {
-    struct mm_request *request = page->request;
+static enum mm_status reply_page(struct mm_request *request, const struct page *page,
+                                 struct mm_stored **values) {
     struct mm_store *store = request->server->store;
     const size_t count =
         mm_store_list(store, request->space, page->after, values, page->limit + 1, mm_clock_ns());
@@ -371,17 +334,18 @@ static enum mm_status reply_page(const struct page *page, struct mm_stored **val
 }
 
 enum mm_status mm_matrix_list(struct mm_request *request) {
-    struct page page = {.request = request};
+    struct page page = {.parameters.table = &page_table, .limit = LIST_MAX};
     request->record.store_op = MM_STORE_LIST;
-    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, read_argument, &page);
-    if (request->error.status != MM_OK)
+    if (mm_input_read_query(request, &page.parameters) != MM_OK)
         return request->error.status;
-    page.after = page.after == NULL ? "" : page.after;
-    page.limit = page.limit == 0 ? LIST_MAX : page.limit;
+    if (page.limit > LIST_MAX)
+        return mm_fail_field(&request->error, MM_BAD_REQUEST, "limit",
+                             "limit is %zu, but must be a whole number from 1 to %d", (size_t)page.limit,
+                             LIST_MAX);
     struct mm_stored **values = calloc(page.limit + 1, sizeof(*values));
     if (values == NULL)
         return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the list");
-    const enum mm_status status = reply_page(&page, values);
+    const enum mm_status status = reply_page(request, &page, values);
     free(values);
     return status;
 }
