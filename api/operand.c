@@ -48,15 +48,6 @@ static bool is_between(struct mm_slice text, const char *head, struct mm_slice *
     return true;
 }
 
-static bool read_seed(struct mm_slice digits, uint64_t *seed) {
-    *seed = 0;
-    for (size_t index = 0; index < digits.length; index++)
-        if (!mm_is_digit(digits.start[index]) || __builtin_mul_overflow(*seed, 10, seed) ||
-            __builtin_add_overflow(*seed, (uint64_t)(digits.start[index] - '0'), seed))
-            return false;
-    return digits.length > 0;
-}
-
 /* Returns the stored matrix if the request already has a reference to it, or NULL. */
 static struct mm_stored *find_reference(const struct mm_references *references, const char *matrix) {
     for (unsigned index = 0; index < references->count; index++)
@@ -93,7 +84,9 @@ static enum mm_status read_source(struct mm_references *references, const char *
                                   struct mm_source *source, struct mm_error *error) {
     struct mm_slice inner;
     char matrix[MM_STORE_NAME_MAX + 1] = "";
-    if (is_between(text, "uniform(", &inner) && read_seed(inner, &source->seed)) {
+    bool is_above;
+    if (is_between(text, "uniform(", &inner) && mm_slice_whole(inner, &source->seed, &is_above) &&
+        !is_above) {
         source->kind = MM_SOURCE_UNIFORM;
         return MM_OK;
     }

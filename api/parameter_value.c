@@ -73,19 +73,6 @@ static bool text_is(const struct mm_value *given, const char *word) {
     return given->kind == MM_VALUE_TEXT && mm_slice_is((struct mm_slice){given->text, given->length}, word);
 }
 
-/* Reads a decimal number. A number above 2⁶⁴−1 becomes 2⁶⁴−1. */
-static bool read_decimal(const char *text, size_t length, uint64_t *number) {
-    *number = 0;
-    for (size_t index = 0; index < length; index++) {
-        if (!mm_is_digit(text[index]))
-            return false;
-        if (__builtin_mul_overflow(*number, 10, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(text[index] - '0'), number))
-            *number = UINT64_MAX;
-    }
-    return length > 0;
-}
-
 /* Reads decimals with commas between them. A dimension above 2⁶⁴−1 becomes 2⁶⁴−1, which no limit allows. */
 static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     const char *const end = given->text + given->length;
@@ -94,7 +81,8 @@ static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
         uint64_t number;
         comma = memchr(at, ',', (size_t)(end - at));
         if (shape->rank == MM_RANK_MAX ||
-            !read_decimal(at, (size_t)((comma == NULL ? end : comma) - at), &number))
+            !mm_slice_whole((struct mm_slice){at, (size_t)((comma == NULL ? end : comma) - at)}, &number,
+                            NULL))
             return false;
         shape->dims[shape->rank++] = number;
         at = comma == NULL ? end : comma + 1;
@@ -162,8 +150,8 @@ static bool read_activation(const struct mm_value *given, enum mm_activation *ac
 
 static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
     const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
-    if (is_text ? !read_decimal(given->text, given->length, number) || *number < least
-                : !read_number(given, least, number))
+    const struct mm_slice text = {given->text, given->length};
+    if (is_text ? !mm_slice_whole(text, number, NULL) || *number < least : !read_number(given, least, number))
         return false;
     if (kind == MM_KIND_COUNT)
         return *number <= UINT32_MAX;

@@ -6,15 +6,11 @@
 
 /* Reads one end of a range. Without digits, *end becomes `missing`. */
 static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
-    *end = digits.length == 0 ? missing : 0;
-    for (size_t index = 0; index < digits.length; index++) {
-        if (!mm_is_digit(digits.start[index]))
-            return false;
-        if (__builtin_mul_overflow(*end, 10, end) ||
-            __builtin_add_overflow(*end, (size_t)(digits.start[index] - '0'), end) || *end == SIZE_MAX)
-            *end = SIZE_MAX - 1; /* exceeds every matrix; SIZE_MAX would mean a missing end */
-    }
-    return true;
+    uint64_t number = 0;
+    const bool is_read = digits.length == 0 || mm_slice_whole(digits, &number, NULL);
+    /* SIZE_MAX - 1 exceeds every matrix; SIZE_MAX would mean a missing end */
+    *end = digits.length == 0 ? missing : number < SIZE_MAX ? number : SIZE_MAX - 1;
+    return is_read;
 }
 
 bool mm_result_read_range(struct mm_slice text, struct mm_range *range) {

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,6 +22,24 @@ static inline bool mm_slice_is_any_case(struct mm_slice slice, const char *text)
 
 static inline bool mm_is_digit(char character) {
     return (unsigned char)(character - '0') <= 9;
+}
+
+/* Reads a decimal number without a sign. False if the slice is empty or has anything but digits. A number
+ * above 2⁶⁴−1 becomes 2⁶⁴−1, and sets *overflows unless `overflows` is NULL. */
+static inline bool mm_slice_whole(struct mm_slice digits, uint64_t *number, bool *overflows) {
+    bool is_above = false;
+    *number = 0;
+    for (size_t index = 0; index < digits.length; index++) {
+        if (!mm_is_digit(digits.start[index]))
+            return false;
+        is_above = is_above || __builtin_mul_overflow(*number, 10, number) ||
+                   __builtin_add_overflow(*number, (uint64_t)(digits.start[index] - '0'), number);
+    }
+    if (is_above)
+        *number = UINT64_MAX;
+    if (overflows != NULL)
+        *overflows = is_above;
+    return digits.length > 0;
 }
 
 static inline bool mm_is_blank(char character) {

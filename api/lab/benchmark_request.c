@@ -95,12 +95,12 @@ static bool read_name(const char *text, struct mm_benchmark_name *name) {
     name->tile = 0;
     if (slash == NULL)
         return true;
-    const size_t digits = strspn(slash + 1, "0123456789");
-    if (digits < 1 || digits > 9 || slash[1 + digits] != '\0')
+    uint64_t tile;
+    const struct mm_slice digits = {slash + 1, strlen(slash + 1)};
+    if (digits.length > 9 || !mm_slice_whole(digits, &tile, NULL))
         return false;
-    for (size_t index = 1; index <= digits; index++)
-        name->tile = name->tile * 10 + (unsigned)(slash[index] - '0');
-    return name->tile > 0;
+    name->tile = (unsigned)tile;
+    return tile > 0;
 }
 
 static enum mm_status read_variants(struct mm_parameters *values, const struct mm_parameter *row,

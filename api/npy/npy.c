@@ -132,15 +132,10 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
 static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
                                   bool *overflow) {
     const char *start = reader->position;
-    *number = 0;
-    *overflow = false;
-    while (reader->position < reader->end && mm_is_digit(*reader->position)) {
-        uint64_t digit = (uint64_t)(*reader->position++ - '0');
-        *overflow = *overflow || __builtin_mul_overflow(*number, 10, number) ||
-                    __builtin_add_overflow(*number, digit, number);
-    }
+    while (reader->position < reader->end && mm_is_digit(*reader->position))
+        reader->position++;
     *digits = (struct mm_slice){start, (size_t)(reader->position - start)};
-    if (digits->length == 0 || (digits->length > 1 && *start == '0')) {
+    if (!mm_slice_whole(*digits, number, overflow) || (digits->length > 1 && *start == '0')) {
         reader->position = start;
         return fail_expected(reader, "a dimension, a decimal non-negative integer");
     }
@@ -179,7 +174,7 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
     while (!accept(reader, ')')) {
         uint64_t number;
         struct mm_slice digits;
-        bool overflow;
+        bool overflow = false;
         if (!comma)
             return fail_expected(reader, "',' or ')'");
         enum mm_status status = read_number(reader, &number, &digits, &overflow);

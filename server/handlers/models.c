@@ -157,12 +157,11 @@ enum mm_status mm_models_describe(struct mm_request *request) {
 }
 
 /* Reads Inference-Header-Content-Length. SIZE_MAX means that the whole body is JSON. */
-static enum mm_status read_json_bytes(struct mm_request *request, size_t *bytes) {
-    const char *text = request->headers[MM_HEADER_INFERENCE_LENGTH], *at = text;
-    *bytes = text == NULL ? SIZE_MAX : 0;
-    while (at != NULL && mm_is_digit(*at) && *bytes < SIZE_MAX / 100)
-        *bytes = *bytes * 10 + (size_t)(*at++ - '0');
-    if (text == NULL || (*text != '\0' && *at == '\0'))
+static enum mm_status read_json_bytes(struct mm_request *request, uint64_t *bytes) {
+    const char *text = request->headers[MM_HEADER_INFERENCE_LENGTH];
+    *bytes = SIZE_MAX;
+    if (text == NULL ||
+        (mm_slice_whole((struct mm_slice){text, strlen(text)}, bytes, NULL) && *bytes < SIZE_MAX))
         return MM_OK;
     return mm_fail_field(&request->error, MM_BAD_REQUEST, mm_header_name(MM_HEADER_INFERENCE_LENGTH),
                          "Inference-Header-Content-Length is '%.40s', but must be the length of the JSON",
@@ -173,7 +172,7 @@ enum mm_status mm_infer_admit(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_oip_call *call = &operation->infer;
     struct found found;
-    size_t json_bytes;
+    uint64_t json_bytes;
     if (mm_server_takes_jobs(request->server, &request->error) != MM_OK ||
         find_by_path(request, "/infer", &found) != MM_OK)
         return request->error.status;

@@ -50,20 +50,9 @@ char *mm_address_put(char *end, const struct mm_address *address) {
     return end;
 }
 
-/* Reads the bits of a network, at most `most`. */
-static bool read_bits(struct mm_slice text, unsigned most, unsigned *bits) {
-    *bits = 0;
-    for (size_t index = 0; index < text.length; index++) {
-        *bits = *bits * 10 + (unsigned)(text.start[index] - '0');
-        if (!mm_is_digit(text.start[index]) || *bits > most)
-            return false;
-    }
-    return text.length > 0;
-}
-
 static bool read_network(struct mm_slice text, struct mm_networks *networks) {
     struct mm_address address;
-    unsigned bits = 128;
+    uint64_t bits = 128;
     const char *end = text.start + text.length, *slash = memchr(text.start, '/', text.length);
     const struct mm_slice first = {text.start, slash == NULL ? text.length : (size_t)(slash - text.start)};
     if (networks->count == MM_NETWORKS_MAX || !mm_address_read(first, &address))
@@ -71,12 +60,13 @@ static bool read_network(struct mm_slice text, struct mm_networks *networks) {
     if (slash != NULL) {
         const bool is_ipv4 = memchr(first.start, ':', first.length) == NULL;
         const unsigned before = is_ipv4 ? 8 * MAPPED_BYTES : 0;
-        if (!read_bits((struct mm_slice){slash + 1, (size_t)(end - slash - 1)}, 128 - before, &bits))
+        if (!mm_slice_whole((struct mm_slice){slash + 1, (size_t)(end - slash - 1)}, &bits, NULL) ||
+            bits > 128 - before)
             return false;
         bits += before;
     }
     networks->list[networks->count].address = address;
-    networks->list[networks->count++].bits = bits;
+    networks->list[networks->count++].bits = (unsigned)bits;
     return true;
 }
 

@@ -2,6 +2,8 @@
  * RFCs where other programs disagree: it refuses every repeated length and every list of codings. */
 #include "server/http/guard.h"
 
+#include "api/slice.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -80,16 +82,12 @@ static enum mm_status check_length(struct mm_guard *guard, const char *value, si
     if (guard->has_length)
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length appears twice; send it once");
     guard->has_length = true;
-    if (bytes == 0 || !all(value, bytes, DIGIT))
+    if (!mm_slice_whole((struct mm_slice){value, bytes}, &guard->length, NULL))
         return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be digits alone",
                        shown(bytes), bytes == 0 ? "" : value);
-    for (size_t index = 0; index < bytes; index++) {
-        uint64_t digit = (uint64_t)(value[index] - '0');
-        if (guard->length > ((uint64_t)INT64_MAX - digit) / 10)
-            return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be under 2^63",
-                           shown(bytes), value);
-        guard->length = guard->length * 10 + digit;
-    }
+    if (guard->length > INT64_MAX)
+        return mm_fail(guard->error, MM_BAD_REQUEST, "Content-Length is '%.*s', but must be under 2^63",
+                       shown(bytes), value);
     return MM_OK;
 }
 

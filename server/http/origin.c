@@ -7,7 +7,7 @@
 struct authority {
     const char *host; /* host with the brackets of an IPv6 address, but without a final dot */
     size_t host_bytes;
-    unsigned port; /* 0 if no port is given */
+    uint64_t port; /* 0 if no port is given */
 };
 
 enum { PORT_MAX = 65535 };
@@ -22,9 +22,9 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
     *authority = (struct authority){.host = text, .host_bytes = (size_t)(host_end - text)};
     if (authority->host_bytes > 1 && host_end[-1] == '.')
         authority->host_bytes--;
-    for (const char *digit = host_end + 1; digit < end; digit++) {
-        authority->port = authority->port * 10 + (unsigned)(*digit - '0');
-        if (*digit < '0' || *digit > '9' || authority->port > PORT_MAX)
+    if (end - host_end > 1) {
+        const struct mm_slice digits = {host_end + 1, (size_t)(end - host_end) - 1};
+        if (!mm_slice_whole(digits, &authority->port, NULL) || authority->port > PORT_MAX)
             return false;
     }
     return authority->host_bytes > 0;
