@@ -75,18 +75,13 @@ static bool text_is(const struct mm_value *given, const char *word) {
 
 /* Reads decimals with commas between them. A dimension above 2⁶⁴−1 becomes 2⁶⁴−1, which no limit allows. */
 static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
-    const char *const end = given->text + given->length;
-    const char *at = given->text, *comma;
-    do {
+    struct mm_slice rest = {given->text, given->length}, item;
+    while (mm_slice_next(&rest, ',', &item)) {
         uint64_t number;
-        comma = memchr(at, ',', (size_t)(end - at));
-        if (shape->rank == MM_RANK_MAX ||
-            !mm_slice_whole((struct mm_slice){at, (size_t)((comma == NULL ? end : comma) - at)}, &number,
-                            NULL))
+        if (shape->rank == MM_RANK_MAX || !mm_slice_whole(item, &number, NULL))
             return false;
         shape->dims[shape->rank++] = number;
-        at = comma == NULL ? end : comma + 1;
-    } while (comma != NULL);
+    }
     return true;
 }
 

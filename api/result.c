@@ -14,13 +14,9 @@ static bool read_end(struct mm_slice digits, size_t missing, size_t *end) {
 }
 
 bool mm_result_read_range(struct mm_slice text, struct mm_range *range) {
-    const char *colon = memchr(text.start, ':', text.length);
-    if (colon == NULL)
-        return false;
-    const size_t before = (size_t)(colon - text.start);
-    const struct mm_slice from = {text.start, before}, to = {colon + 1, text.length - before - 1};
-    range->is_given = true;
-    return read_end(from, 0, &range->from) && read_end(to, SIZE_MAX, &range->to);
+    struct mm_slice from;
+    range->is_given = mm_slice_next(&text, ':', &from) && text.start != NULL;
+    return range->is_given && read_end(from, 0, &range->from) && read_end(text, SIZE_MAX, &range->to);
 }
 
 static bool read_figure(struct mm_slice name, uint64_t *figures) {
@@ -33,15 +29,11 @@ static bool read_figure(struct mm_slice name, uint64_t *figures) {
 }
 
 bool mm_result_read_figures(struct mm_slice text, uint64_t *figures) {
-    const char *const end = text.start + text.length;
-    const char *at = text.start, *comma;
+    struct mm_slice name;
     *figures = 0;
-    do {
-        comma = memchr(at, ',', (size_t)(end - at));
-        if (!read_figure((struct mm_slice){at, (size_t)((comma == NULL ? end : comma) - at)}, figures))
+    while (mm_slice_next(&text, ',', &name))
+        if (!read_figure(name, figures))
             return false;
-        at = comma == NULL ? end : comma + 1;
-    } while (comma != NULL);
     return true;
 }
 

@@ -24,6 +24,18 @@ static inline bool mm_is_digit(char character) {
     return (unsigned char)(character - '0') <= 9;
 }
 
+/* Takes the first item of a list, which separators divide, from *rest. An empty list has one empty item.
+ * After the last item rest->start is NULL. Returns false if it already was NULL. */
+static inline bool mm_slice_next(struct mm_slice *rest, char separator, struct mm_slice *item) {
+    if (rest->start == NULL)
+        return false;
+    const char *end = memchr(rest->start, separator, rest->length);
+    *item = (struct mm_slice){rest->start, end == NULL ? rest->length : (size_t)(end - rest->start)};
+    *rest = end == NULL ? (struct mm_slice){NULL, 0}
+                        : (struct mm_slice){end + 1, rest->length - item->length - 1};
+    return true;
+}
+
 /* Reads a decimal number without a sign. False if the slice is empty or has anything but digits. A number
  * above 2⁶⁴−1 becomes 2⁶⁴−1, and sets *overflows unless `overflows` is NULL. */
 static inline bool mm_slice_whole(struct mm_slice digits, uint64_t *number, bool *overflows) {

@@ -40,15 +40,6 @@ static struct mm_slice next_word(struct mm_slice *line) {
     return word;
 }
 
-static struct mm_slice next_field(struct mm_slice *text, char separator) {
-    const char *end = memchr(text->start, separator, text->length);
-    struct mm_slice part = {text->start, end == NULL ? text->length : (size_t)(end - text->start)};
-    size_t taken = part.length + (end != NULL);
-    text->start += taken;
-    text->length -= taken;
-    return part;
-}
-
 static bool is_name(struct mm_slice word) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     if (word.length > MM_KEY_NAME_MAX || memchr(letters, word.start[0], 52) == NULL)
@@ -128,22 +119,21 @@ static enum mm_status add_line(struct mm_key_set *set, struct mm_slice line, siz
 
 enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, size_t bytes,
                                    struct mm_error *error) {
-    struct mm_slice rest = {text, bytes};
+    struct mm_slice rest = {text, bytes}, line;
     const size_t before = set->count;
     enum mm_status status = MM_OK;
-    for (size_t number = 1; rest.length > 0 && status == MM_OK; number++)
-        status = add_line(set, next_field(&rest, '\n'), number, error);
+    for (size_t number = 1; status == MM_OK && mm_slice_next(&rest, '\n', &line); number++)
+        status = add_line(set, line, number, error);
     if (status == MM_OK && set->count == before)
         return mm_fail(error, MM_BAD_REQUEST, "it has no key");
     return status;
 }
 
 enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error) {
-    struct mm_slice rest = {list, strlen(list)};
-    for (size_t number = 1; number == 1 || rest.start[-1] == ','; number++) {
+    struct mm_slice rest = {list, strlen(list)}, key;
+    for (size_t number = 1; mm_slice_next(&rest, ',', &key); number++) {
         char where[32];
         snprintf(where, sizeof where, "key %zu", number);
-        struct mm_slice key = next_field(&rest, ',');
         if (has_key(set, key))
             continue;
         const enum mm_status status = check_key(set, key, where, error);

@@ -31,13 +31,11 @@ static const char *type_of(const char *name) {
 static bool takes_gzip(struct mm_request *request) {
     const char *codings =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    bool takes = false;
-    for (const char *at = codings; at != NULL && *at != '\0' && !takes; at += *at == ',') {
-        const char *end = at + strcspn(at, ",");
-        takes = mm_slice_is_any_case(mm_slice_trim(at, end), "gzip");
-        at = end;
-    }
-    return takes;
+    struct mm_slice rest = {codings, codings == NULL ? 0 : strlen(codings)}, coding;
+    while (mm_slice_next(&rest, ',', &coding))
+        if (mm_slice_is_any_case(mm_slice_trim(coding.start, coding.start + coding.length), "gzip"))
+            return true;
+    return false;
 }
 
 static enum mm_status reply_file(struct mm_request *request, const char *name) {

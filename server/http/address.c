@@ -50,18 +50,17 @@ char *mm_address_put(char *end, const struct mm_address *address) {
     return end;
 }
 
-static bool read_network(struct mm_slice text, struct mm_networks *networks) {
+static bool read_network(struct mm_slice rest, struct mm_networks *networks) {
     struct mm_address address;
+    struct mm_slice first;
     uint64_t bits = 128;
-    const char *end = text.start + text.length, *slash = memchr(text.start, '/', text.length);
-    const struct mm_slice first = {text.start, slash == NULL ? text.length : (size_t)(slash - text.start)};
+    (void)mm_slice_next(&rest, '/', &first);
     if (networks->count == MM_NETWORKS_MAX || !mm_address_read(first, &address))
         return false;
-    if (slash != NULL) {
+    if (rest.start != NULL) {
         const bool is_ipv4 = memchr(first.start, ':', first.length) == NULL;
         const unsigned before = is_ipv4 ? 8 * MAPPED_BYTES : 0;
-        if (!mm_slice_whole((struct mm_slice){slash + 1, (size_t)(end - slash - 1)}, &bits, NULL) ||
-            bits > 128 - before)
+        if (!mm_slice_whole(rest, &bits, NULL) || bits > 128 - before)
             return false;
         bits += before;
     }
@@ -71,15 +70,12 @@ static bool read_network(struct mm_slice text, struct mm_networks *networks) {
 }
 
 bool mm_networks_read(const char *text, struct mm_networks *networks) {
+    struct mm_slice rest = {text, strlen(text)}, network;
     networks->count = 0;
-    for (;;) {
-        const size_t length = strcspn(text, ",");
-        if (!read_network((struct mm_slice){text, length}, networks))
+    while (mm_slice_next(&rest, ',', &network))
+        if (!read_network(network, networks))
             return false;
-        if (text[length] == '\0')
-            return true;
-        text += length + 1;
-    }
+    return true;
 }
 
 static bool is_trusted(const struct mm_networks *trusted, const struct mm_address *address) {

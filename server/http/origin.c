@@ -12,14 +12,14 @@ struct authority {
 
 enum { PORT_MAX = 65535 };
 
-static bool cut(const char *text, const char *end, struct authority *authority) {
-    const char *host_end = text;
-    if (text < end && *text == '[')
+static bool cut(struct mm_slice text, struct authority *authority) {
+    const char *host_end = text.start, *const end = text.start + text.length;
+    if (text.length > 0 && *text.start == '[')
         while (host_end < end && *host_end != ']')
             host_end++;
     while (host_end < end && *host_end != ':')
         host_end++;
-    *authority = (struct authority){.host = text, .host_bytes = (size_t)(host_end - text)};
+    *authority = (struct authority){.host = text.start, .host_bytes = (size_t)(host_end - text.start)};
     if (authority->host_bytes > 1 && host_end[-1] == '.')
         authority->host_bytes--;
     if (end - host_end > 1) {
@@ -33,7 +33,7 @@ static bool cut(const char *text, const char *end, struct authority *authority) 
 /* Splits the value of a header. The value may end with spaces, but not begin with spaces. */
 static bool cut_value(const char *value, struct authority *authority) {
     const struct mm_slice trimmed = mm_slice_trim(value, value + strlen(value));
-    return trimmed.start == value && cut(trimmed.start, trimmed.start + trimmed.length, authority);
+    return trimmed.start == value && cut(trimmed, authority);
 }
 
 static bool same_host(const struct authority *left, const struct authority *right) {
@@ -57,21 +57,16 @@ static bool is_own(const struct authority *authority) {
     return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-/* Reads the first host of a list. Returns the start of the next host, or NULL after the last host. */
-static const char *next_of(const char *hosts, struct authority *authority, bool *good) {
-    const size_t length = strcspn(hosts, ",");
-    *good = cut(hosts, hosts + length, authority);
-    return hosts[length] == '\0' ? NULL : hosts + length + 1;
+static struct mm_slice list_of(const char *hosts) {
+    return (struct mm_slice){hosts, hosts == NULL ? 0 : strlen(hosts)};
 }
 
 static bool is_listed(const char *hosts, const struct authority *authority) {
+    struct mm_slice rest = list_of(hosts), host;
     struct authority listed;
-    bool good;
-    while (hosts != NULL) {
-        hosts = next_of(hosts, &listed, &good);
-        if (good && same_host(&listed, authority))
+    while (mm_slice_next(&rest, ',', &host))
+        if (cut(host, &listed) && same_host(&listed, authority))
             return true;
-    }
     return false;
 }
 
@@ -86,13 +81,12 @@ static bool is_plain(const struct authority *authority) {
 }
 
 bool mm_origin_is_list(const char *hosts) {
+    struct mm_slice rest = list_of(hosts), host;
     struct authority listed;
-    bool good = true;
-    while (hosts != NULL && good) {
-        hosts = next_of(hosts, &listed, &good);
-        good = good && is_plain(&listed);
-    }
-    return good;
+    while (mm_slice_next(&rest, ',', &host))
+        if (!cut(host, &listed) || !is_plain(&listed))
+            return false;
+    return true;
 }
 
 enum mm_status mm_origin_check_host(const char *allowed, const char *host, struct mm_error *error) {
