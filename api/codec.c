@@ -150,21 +150,3 @@ enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct m
         text, shape->rank, codec->reply_type, codec->reply_rank_max, mm_json_codec.reply_type,
         mm_raw_codec.reply_type, mm_npy_codec.reply_type);
 }
-
-enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
-                               const struct mm_body *body, const struct mm_limits *limits,
-                               struct mm_reservation *memory, struct mm_error *error) {
-    if (codec->reader == NULL) {
-        codec->decode(into, body);
-        return MM_OK;
-    }
-    if (codec->check_type != NULL && codec->check_type(body->content_type, error) != MM_OK)
-        return MM_BAD_REQUEST;
-    void *reading = codec->reader->begin(into, body->content_type, body->bytes, limits, memory);
-    if (reading == NULL)
-        return mm_fail(error, MM_INTERNAL, "memory ran out while the body was read");
-    const enum mm_status status = codec->reader->finish(reading, into, body, error);
-    if (status == MM_BUSY)
-        codec->reader->cancel(reading);
-    return status;
-}

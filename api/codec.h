@@ -65,8 +65,8 @@ struct mm_body_reader {
     /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
      * first member of the endpoint's struct, where the query's parameters are. The reader copies the
      * endpoint's whole struct. The caller keeps `limits` and `memory` until it calls `finish` or `cancel`.
-     * Returns the state for the other functions. Returns NULL if memory runs out; mm_codec_decode can then
-     * read the complete body. */
+     * Returns the state for the other functions, or NULL if memory runs out. The caller can call `begin`
+     * again when the body is complete. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 
@@ -181,11 +181,3 @@ enum mm_status mm_codec_fail_figures(struct mm_error *error);
 /* Fails with MM_NOT_ACCEPTABLE if the codec's replies cannot hold a result of this shape. */
 enum mm_status mm_codec_check_reply(const struct mm_codec *codec, const struct mm_shape *shape,
                                     struct mm_error *error);
-
-/* Decodes a complete body, after the codec's plan has accepted the query and the body's length. The operands'
- * views point into the body or into into->storage. On failure into->storage is empty. Fails with
- * MM_BAD_REQUEST (with line, column and field if known), MM_BAD_SHAPE, MM_TOO_LARGE, MM_UNSUPPORTED,
- * MM_NO_SUCH_MATRIX, MM_BUSY or MM_INTERNAL. */
-enum mm_status mm_codec_decode(const struct mm_codec *codec, struct mm_operands *into,
-                               const struct mm_body *body, const struct mm_limits *limits,
-                               struct mm_reservation *memory, struct mm_error *error);

@@ -96,7 +96,9 @@ static double decode(struct bench *bench) {
     struct mm_error error;
     mm_call_init(&call, MM_MATMUL);
     const double start = now_ns();
-    enum mm_status status = mm_codec_decode(bench->codec, &call.operands, &body, &limits, &memory, &error);
+    void *reading = bench->codec->reader->begin(&call.operands, NULL, body.bytes, &limits, &memory);
+    require(reading != NULL, "there is no memory");
+    enum mm_status status = bench->codec->reader->finish(reading, &call.operands, &body, &error);
     const double ns = now_ns() - start;
     require(status == MM_OK, error.detail);
     require(memcmp(call.operands.of[0].view.data, bench->elements, bytes) == 0 &&

@@ -1,6 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "api/problem.h"
+#include "tests/decode.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -198,8 +199,8 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
     begin_memory(decoding);
     decoding->body =
         (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
-    decoding->status = mm_codec_decode(codec, &decoding->call.operands, &decoding->body, &fuzz_limits,
-                                       &decoding->memory, &decoding->error);
+    decoding->status = decode_whole(codec, &decoding->call.operands, &decoding->body, &fuzz_limits,
+                                    &decoding->memory, &decoding->error);
     if (decoding->status == MM_OK) {
         require_decoded(decoding);
         return;

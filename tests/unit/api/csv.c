@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/codec.h"
+#include "tests/decode.h"
 #include "tests/unit/memory.h"
 
 /* `text` is a copy of exactly the file's size, so a sanitizer reports reads past its end. */
@@ -210,7 +211,7 @@ static void test_limits(void **state) {
         struct mm_error error = {0};
         mm_call_init(&call, MM_TRANSPOSE);
         const enum mm_status status =
-            mm_codec_decode(&mm_form_codec, &call.operands, &body, &limits, &memory, &error);
+            decode_whole(&mm_form_codec, &call.operands, &body, &limits, &memory, &error);
         if (status != cases[index].status || strstr(error.detail, cases[index].detail) == NULL)
             fail_msg("%s: %s: %s", cases[index].text, mm_status_name(status), error.detail);
         assert_true(status == MM_OK || call.operands.storage.data == NULL);

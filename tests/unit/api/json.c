@@ -2,6 +2,7 @@
 #include "api/call.h"
 #include "api/codec.h"
 #include "api/json/json_array.h"
+#include "tests/decode.h"
 #include "tests/unit/memory.h"
 
 #include <fenv.h>
@@ -25,7 +26,7 @@ static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes
         mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cuda", 4, &limits, NULL),
         MM_OK);
     const enum mm_status status =
-        mm_codec_decode(&mm_json_codec, &call.operands, &body, within, &memory, &error);
+        decode_whole(&mm_json_codec, &call.operands, &body, within, &memory, &error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error.status, status);
     free(copy);
