@@ -2,8 +2,7 @@
 #include "api/media.h"
 
 #include "api/slice.h"
-
-#include <stdio.h>
+#include "api/text.h"
 
 /* Returns the end of the first part: the next `separator` outside of quotes, or `end`. */
 static const char *part_end(const char *text, const char *end, char separator) {
@@ -116,12 +115,10 @@ bool mm_media_untyped(const char *content_type) {
 }
 
 void mm_media_list(const char *const *types, size_t count, char *text, size_t text_bytes) {
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t index = 0; index < count && used < text_bytes; index++)
+    for (size_t index = 0; index < count; index++)
         if (types[index] != NULL)
-            used +=
-                (size_t)snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", types[index]);
+            mm_list_add(text, text_bytes, types[index]);
 }
 
 enum mm_status mm_media_find(const char *content_type, const char *const *types, size_t count, size_t *found,

@@ -2,6 +2,7 @@
 #include "api/parameter.h"
 
 #include "api/slice.h"
+#include "api/text.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -43,22 +44,20 @@ static enum mm_status fail_unknown(const struct mm_parameters *values, enum mm_p
                                    const char *name, size_t length, struct mm_error *error) {
     const struct mm_slice given = {name, length};
     char known[320] = "", field[MM_PARAMETER_NAME_MAX + 1], hint[64] = "";
-    size_t used = 0;
     for (unsigned index = 0; index < values->table->count; index++) {
         const struct mm_parameter *row = &values->table->rows[index];
         if ((row->places & place) == 0)
             continue;
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", row->name);
-        assert(used < sizeof known);
+        mm_list_add(known, sizeof known, row->name);
         if (mm_slice_is_any_case(given, row->name))
             snprintf(hint, sizeof hint, "; did you mean '%s'?", row->name);
     }
     snprintf(field, sizeof field, "%.*s", (int)(length < sizeof field ? length : sizeof field), name);
-    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes%s %s%s", field,
+    return mm_fail_field(error, MM_BAD_REQUEST, field, "'%s' is unknown in the %s, which takes%s%s%s", field,
                          place == MM_IN_QUERY    ? "query"
                          : place == MM_IN_OBJECT ? "object"
                                                  : "body",
-                         used > 0 ? ":" : "", used > 0 ? known : "no parameters", hint);
+                         known[0] == '\0' ? " no parameters" : ": ", known, hint);
 }
 
 enum mm_status mm_parameter_set(struct mm_parameters *values, const struct mm_parameter *row,

@@ -1,4 +1,4 @@
-/* Collects a stream's output in memory, which grows by doubling. */
+/* Collects a stream's output in memory, which grows by doubling. Appends names to lists. */
 #include "api/text.h"
 
 #include <stdlib.h>
@@ -46,4 +46,9 @@ char *mm_text_close(FILE *out, struct mm_text *text, size_t *length) {
     text->data[text->length] = '\0';
     *length = text->length;
     return text->data;
+}
+
+void mm_list_add(char *list, size_t bytes, const char *name) {
+    const size_t length = strlen(list);
+    snprintf(list + length, bytes - length, "%s%s", length > 0 ? ", " : "", name);
 }

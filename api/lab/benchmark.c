@@ -4,8 +4,8 @@
 #include "api/lab/access.h"
 #include "api/media.h"
 #include "api/problem.h"
+#include "api/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct mm_benchmark_op ops[] = {
@@ -36,15 +36,13 @@ const struct mm_benchmark_op *mm_benchmark_op_of(const struct mm_benchmark *benc
 
 void mm_benchmark_devices(const struct mm_benchmark *benchmark, char *text, size_t bytes) {
     const struct mm_benchmark_row *rows = mm_benchmark_rows(benchmark);
-    size_t length = 0;
     text[0] = '\0';
     for (size_t row = 0; row < mm_benchmark_request(benchmark)->subject_count; row++) {
         bool is_new = rows[row].device != NULL;
         for (size_t before = 0; before < row; before++)
             is_new = is_new && rows[before].device != rows[row].device;
-        if (is_new && length < bytes)
-            length += (size_t)snprintf(text + length, bytes - length, "%s%s", length > 0 ? ", " : "",
-                                       rows[row].device->name);
+        if (is_new)
+            mm_list_add(text, bytes, rows[row].device->name);
     }
 }
 

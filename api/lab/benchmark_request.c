@@ -3,8 +3,8 @@
 #include "api/lab/access.h"
 #include "api/json/json_text.h"
 #include "api/lab/benchmark.h"
+#include "api/text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
     struct mm_json_reader reader = {0};
     struct mm_json_member member;
     char known[64] = "";
-    size_t length = 0, count;
+    size_t count;
     const struct mm_benchmark_op *ops = mm_benchmark_ops(&count);
     call->op = &ops[0];
     do
@@ -28,9 +28,7 @@ static enum mm_status read_op(const struct mm_slice *text, struct mm_benchmark_c
             call->op = &ops[index];
             return MM_OK;
         }
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "",
-                                   ops[index].name);
-        assert(length < sizeof known);
+        mm_list_add(known, sizeof known, ops[index].name);
     }
     return mm_fail_field(error, MM_UNSUPPORTED, "op", "op is '%.64s', but must be one of: %s",
                          member.value.text, known);

@@ -2,6 +2,7 @@
 #include "api/lab/occupancy.h"
 
 #include "api/json/json_text.h"
+#include "api/text.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,16 +27,13 @@ _Static_assert(MM_BLOCK_THREADS_MAX == 1024 && MM_THREAD_REGISTERS_MAX == 255 &&
 static enum mm_status read_capability(const char *name, const char *text, unsigned *value,
                                       struct mm_error *error) {
     char known[64] = "";
-    size_t length = 0;
     for (const unsigned *capability = mm_occupancy_capabilities(); *capability != 0; capability++) {
         char one[16];
         snprintf(one, sizeof one, "%u.%u", *capability / 10, *capability % 10);
         *value = *capability;
         if (strcmp(one, text) == 0)
             return MM_OK;
-        length +=
-            (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", one);
-        assert(length < sizeof known);
+        mm_list_add(known, sizeof known, one);
     }
     return mm_fail_field(error, MM_UNSUPPORTED, name, "%s is '%.64s', but must be one of: %s", name, text,
                          known);

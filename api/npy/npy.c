@@ -6,6 +6,7 @@
 #include "api/codec.h"
 #include "api/number/digits.h"
 #include "api/slice.h"
+#include "api/text.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -38,13 +39,10 @@ fail_file(const char *field, struct mm_error *error, const char *format, ...) {
 
 /* Fails because the server lacks the element type. The error lists the supported types. */
 static enum mm_status fail_descr(const char *field, struct mm_slice descr, struct mm_error *error) {
-    char known[96];
-    size_t length = 0;
+    char known[96] = "";
     const int shown = descr.length > DESCR_SHOWN_MAX ? DESCR_SHOWN_MAX : (int)descr.length;
     for (unsigned dtype = 0; dtype < MM_DTYPE_COUNT; dtype++)
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", dtype > 0 ? ", " : "",
-                                   mm_element((enum mm_dtype)dtype)->npy);
-    assert(length < sizeof known);
+        mm_list_add(known, sizeof known, mm_element((enum mm_dtype)dtype)->npy);
     mm_fail_field(
         error, MM_UNSUPPORTED, field,
         "the elements of the .npy file %s are of type '%.*s', but must be one of: %s; convert them, "

@@ -5,9 +5,9 @@
 #include "api/oip/oip.h"
 #include "api/problem.h"
 #include "api/slice.h"
+#include "api/text.h"
 #include "server/http/reply.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -274,19 +274,15 @@ static enum mm_status fail_method(const struct mm_route *route, const char *meth
                    body == NULL ? "" : "'");
 }
 
-static void add_method(char methods[MM_ALLOW_MAX], const char *method) {
-    const size_t length = strlen(methods);
-    snprintf(methods + length, MM_ALLOW_MAX - length, "%s%s", length > 0 ? ", " : "", method);
-}
-
 void mm_route_methods(const char *path, char methods[MM_ALLOW_MAX]) {
     const size_t first = mm_route_label_index(path);
     methods[0] = '\0';
     if (strcmp(path, "*") == 0) /* "*" is the whole server */
-        add_method(methods, "GET, HEAD, POST, PUT, DELETE");
+        mm_list_add(methods, MM_ALLOW_MAX, "GET, HEAD, POST, PUT, DELETE");
     for (size_t index = first; is_same_path(index, first); index++)
-        add_method(methods, strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
-    add_method(methods, "OPTIONS");
+        mm_list_add(methods, MM_ALLOW_MAX,
+                    strcmp(routes[index].method, "GET") == 0 ? "GET, HEAD" : routes[index].method);
+    mm_list_add(methods, MM_ALLOW_MAX, "OPTIONS");
 }
 
 enum mm_status mm_route_find(struct mm_request *request, const char *method) {
