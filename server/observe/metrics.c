@@ -78,23 +78,6 @@ void mm_metrics_begin(void) {
     add(&mine()->begun, 1);
 }
 
-static enum mm_store_result store_result(const struct mm_record *record) {
-    if (record->left)
-        return MM_STORE_FAILED;
-    switch (record->problem) {
-    case MM_OK:
-        return MM_STORE_OK;
-    case MM_NO_SUCH_MATRIX:
-        return MM_STORE_MISSED;
-    case MM_PRECONDITION_FAILED:
-        return MM_STORE_CONDITION;
-    case MM_STORE_FULL:
-        return MM_STORE_NO_ROOM;
-    default:
-        return MM_STORE_FAILED;
-    }
-}
-
 /* A reply of 200 has a job that has ended. */
 static void count_model(struct mm_oip_stats *model, const struct mm_record *record) {
     if (record->code != 200) {
@@ -132,7 +115,7 @@ void mm_metrics_end(const struct mm_record *record) {
     if (record->problem == MM_BUSY)
         add(&counts->busy[record->busy], 1);
     if (record->store_op != MM_STORE_NONE)
-        add(&counts->store[record->store_op][store_result(record)], 1);
+        add(&counts->store[record->store_op][record->left ? MM_INTERNAL : record->problem], 1);
     if (record->cancelled)
         add(&counts->cancelled[record->cancelled_in], 1);
     /* Count only answered products. They have all stages, so the mean stages add up to the mean duration. */

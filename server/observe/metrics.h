@@ -24,16 +24,6 @@ enum mm_closed { MM_CLOSED_EVICTED, MM_CLOSED_ADDRESS, MM_CLOSED_SLOW_READER, MM
 
 enum mm_reload { MM_RELOAD_KEYS, MM_RELOAD_TLS, MM_RELOAD_COUNT };
 
-/* The result of a request to the store: success, one of the store's own errors, or any other error. */
-enum mm_store_result {
-    MM_STORE_OK,
-    MM_STORE_MISSED,
-    MM_STORE_CONDITION,
-    MM_STORE_NO_ROOM,
-    MM_STORE_FAILED,
-    MM_STORE_RESULTS
-};
-
 enum { MM_VARIANTS_MAX = 128 }; /* variants of all backends together */
 
 /* Each counter has 64 bits, so mm_metrics_sum can treat the struct as one array. */
@@ -53,7 +43,7 @@ struct mm_counts {
     uint64_t paths[MM_PATH_COUNT];
     uint64_t verdicts[MM_VERDICT_COUNT];
     uint64_t reload_failures[MM_RELOAD_COUNT];
-    uint64_t store[MM_STORE_OPS][MM_STORE_RESULTS];
+    uint64_t store[MM_STORE_OPS][MM_STATUS_COUNT]; /* MM_INTERNAL also counts clients that left */
     struct mm_histogram kernels[MM_VARIANTS_MAX];
     double flops[MM_VARIANTS_MAX]; /* exact up to 2⁵³ operations */
 };

@@ -274,15 +274,19 @@ static void write_store_requests(const struct scrape *scrape) {
                                                   [MM_STORE_GET] = "get",
                                                   [MM_STORE_DELETE] = "delete",
                                                   [MM_STORE_LIST] = "list"};
-    static const char *const results[MM_STORE_RESULTS] = {[MM_STORE_OK] = "ok",
-                                                          [MM_STORE_MISSED] = "no_such_matrix",
-                                                          [MM_STORE_CONDITION] = "precondition_failed",
-                                                          [MM_STORE_NO_ROOM] = "store_full",
-                                                          [MM_STORE_FAILED] = "failed"};
-    for (unsigned op = MM_STORE_NONE + 1; op < MM_STORE_OPS; op++)
-        for (unsigned result = 0; result < MM_STORE_RESULTS; result++)
-            put_count(scrape, LABELS({"op", ops[op]}, {"result", results[result]}),
-                      scrape->counts.store[op][result]);
+    static const enum mm_status named[] = {MM_OK, MM_NO_SUCH_MATRIX, MM_PRECONDITION_FAILED, MM_STORE_FULL};
+    for (unsigned op = MM_STORE_NONE + 1; op < MM_STORE_OPS; op++) {
+        const uint64_t *counts = scrape->counts.store[op];
+        uint64_t failed = 0;
+        for (unsigned status = 0; status < MM_STATUS_COUNT; status++)
+            failed += counts[status];
+        for (size_t index = 0; index < sizeof named / sizeof named[0]; index++) {
+            put_count(scrape, LABELS({"op", ops[op]}, {"result", mm_status_name(named[index])}),
+                      counts[named[index]]);
+            failed -= counts[named[index]];
+        }
+        put_count(scrape, LABELS({"op", ops[op]}, {"result", "failed"}), failed);
+    }
 }
 
 static void write_build(const struct scrape *scrape) {
