@@ -91,8 +91,8 @@ struct mm_body_reader {
     void (*cancel)(void *reading);
 };
 
-/* Readers of bodies that are a single file. */
-extern const struct mm_body_reader mm_npy_file_reader, mm_csv_file_reader;
+/* Reads a body that is a single file: CSV if its Content-Type is text/csv, otherwise .npy. */
+extern const struct mm_body_reader mm_file_reader;
 
 /* A codec that reads bodies has `decode` or `reader`. A codec that writes replies has `encode`. If media_type
  * is NULL, the codec reads only uploads of matrices to store, and their Content-Type is reply_type. */

@@ -202,7 +202,7 @@ static void encode(const struct mm_answer *answer, struct mm_reply_body *body) {
 const struct mm_codec mm_csv_codec = {
     .reply_type = MM_CSV_TYPE,
     .file_extension = ".csv",
-    .reader = &mm_csv_file_reader,
+    .reader = &mm_file_reader,
     .reply_rank_max = 2,
     .reply_bytes_max = reply_bytes_max,
     .encode = encode,

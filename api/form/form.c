@@ -4,6 +4,7 @@
  */
 #include "api/form/form_operands.h"
 #include "api/form/multipart.h"
+#include "api/media.h"
 #include "api/slice.h"
 
 #include <assert.h>
@@ -209,26 +210,16 @@ const struct mm_codec mm_form_codec = {
 
 /* --- functions for a body that is a single file */
 
-static struct reading *begin_alone(const struct mm_operands *into, const struct mm_limits *limits,
-                                   struct mm_reservation *memory, bool is_csv) {
+static void *begin_alone(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
+                         const struct mm_limits *limits, struct mm_reservation *memory) {
     struct reading *reading = begin_any(into, limits, memory);
     if (reading == NULL)
         return NULL;
     reading->form.is_alone = true;
     reading->operand = &reading->form.operands[0];
     reading->operand->seen = true;
-    reading->operand->is_csv = is_csv;
+    reading->operand->is_csv = mm_media_is(content_type, MM_CSV_TYPE);
     return reading;
-}
-
-static void *begin_npy(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
-                       const struct mm_limits *limits, struct mm_reservation *memory) {
-    return begin_alone(into, limits, memory, false);
-}
-
-static void *begin_csv(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
-                       const struct mm_limits *limits, struct mm_reservation *memory) {
-    return begin_alone(into, limits, memory, true);
 }
 
 /* Reads the .npy header, because is_quick_alone must know whether the elements will be copied. */
@@ -266,7 +257,5 @@ static enum mm_status finish_alone(void *argument, struct mm_operands *into, con
     return status;
 }
 
-const struct mm_body_reader mm_npy_file_reader = {begin_npy,      feed_alone,   NULL,
-                                                  is_quick_alone, finish_alone, free};
-const struct mm_body_reader mm_csv_file_reader = {begin_csv,      feed_alone,   NULL,
-                                                  is_quick_alone, finish_alone, free};
+const struct mm_body_reader mm_file_reader = {begin_alone,    feed_alone,   NULL,
+                                              is_quick_alone, finish_alone, free};

@@ -381,7 +381,7 @@ const struct mm_codec mm_npy_codec = {
     .reply_type = MM_NPY_TYPE,
     .file_extension = ".npy",
     .first = '\x93',
-    .reader = &mm_npy_file_reader,
+    .reader = &mm_file_reader,
     .reply_rank_max = MM_RANK_MAX,
     .encode = encode,
 };
