@@ -42,8 +42,8 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     struct mm_parameters query = {.table = &mm_parameters_none};
     enum mm_status status = check_type(request, false, 0);
     if (status == MM_OK)
-        status = mm_benchmark_choose_format(mm_request_accept(request, accept), &run_of(request)->format,
-                                            &request->error);
+        status = mm_benchmark_choose_format(mm_request_list(request, MM_HEADER_ACCEPT, accept, NULL),
+                                            &run_of(request)->format, &request->error);
     if (status == MM_OK)
         status = mm_input_read_query(request, &query);
     if (status == MM_OK)

@@ -143,7 +143,7 @@ static enum mm_status choose_reply(struct mm_request *request) {
     struct get *get = request->own;
     struct mm_error *error = &request->error;
     char text[MM_ACCEPT_BYTES];
-    const char *accept = mm_request_accept(request, text);
+    const char *accept = mm_request_list(request, MM_HEADER_ACCEPT, text, NULL);
     get->shape = request->value->shape;
     enum mm_status status = mm_selection_cut(&get->selection, &get->shape, &get->part, error);
     if (status == MM_OK)

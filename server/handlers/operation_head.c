@@ -11,7 +11,7 @@ enum { SMALL_BYTES = 64 << 10 };
 static enum mm_status choose_encoder(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     char text[MM_ACCEPT_BYTES];
-    const char *accept = mm_request_accept(request, text);
+    const char *accept = mm_request_list(request, MM_HEADER_ACCEPT, text, NULL);
     const struct mm_call *call = &operation->call;
     const bool has_body = mm_operands_have_inline(&call->operands);
     operation->accepts_facts = mm_codec_for_facts(accept) != NULL;

@@ -69,17 +69,12 @@ const char *mm_request_list(const struct mm_request *request, enum mm_header hea
                             char text[MM_ACCEPT_BYTES], bool *is_cut) {
     struct joined joined = {mm_header_name(header), text, false};
     text[0] = '\0';
-    *is_cut = false;
     if (request->headers[header] == NULL)
         return NULL;
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join, &joined);
-    *is_cut = joined.is_cut;
+    if (is_cut != NULL)
+        *is_cut = joined.is_cut;
     return text;
-}
-
-const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]) {
-    bool is_cut; /* headers that do not fit in `text` are ignored */
-    return mm_request_list(request, MM_HEADER_ACCEPT, text, &is_cut);
 }
 
 char mm_request_first_character(const struct mm_request *request) {

@@ -79,14 +79,11 @@ void mm_request_completed(void *server, struct MHD_Connection *connection, void 
 
 enum { MM_ACCEPT_BYTES = 4096 };
 
-/* Joins the values of all headers of this name with commas (RFC 9110, 5.3). Sets *is_cut if not all values
- * fit. Returns NULL if there is no such header. Call it on the connection's thread. */
+/* Joins the values of all headers of this name with commas (RFC 9110, 5.3). Leaves out values that do not
+ * fit, and then sets *is_cut unless `is_cut` is NULL. Returns NULL if there is no such header. Call it on the
+ * connection's thread. */
 const char *mm_request_list(const struct mm_request *request, enum mm_header header,
                             char text[MM_ACCEPT_BYTES], bool *is_cut);
-
-/* Joins all Accept headers with commas. Ignores headers that do not fit in `text`. Returns NULL if there is
- * none. Call it on the connection's thread. */
-const char *mm_request_accept(const struct mm_request *request, char text[MM_ACCEPT_BYTES]);
 
 /* Any thread may call it. Without server->mutex, the state of a waiting request can change at any time. */
 enum mm_request_state mm_request_state(const struct mm_request *request);
