@@ -304,7 +304,8 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
     return MM_OK;
 }
 
-static enum mm_status decode(struct mm_request *request, struct mm_error *error) {
+static enum mm_status decode(struct mm_request *request, enum mm_request_state state,
+                             struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (!put_of(request)->input.is_decoded)
         status = decode_matrix(request, error);
@@ -313,10 +314,6 @@ static enum mm_status decode(struct mm_request *request, struct mm_error *error)
     if (status == MM_OK && put_of(request)->only_copy == NULL)
         status = compact(request, error);
     return status;
-}
-
-static enum mm_status work(struct mm_request *request, enum mm_request_state state, struct mm_error *error) {
-    return decode(request, error);
 }
 
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
@@ -380,14 +377,10 @@ enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     if (status == MM_OK && mm_input_decode_on_pool(request, &put->input))
         return MM_OK;
     if (status == MM_OK)
-        status = decode(request, &request->error);
+        status = decode(request, MM_DECODING, &request->error);
     if (status == MM_OK)
         return mm_matrix_put_answer(request);
     return status;
-}
-
-static enum mm_request_state next(struct mm_request *request, enum mm_request_state ended) {
-    return MM_ANSWERING;
 }
 
 static void drop_memory(struct mm_request *request) {
@@ -406,8 +399,7 @@ static void release(struct mm_request *request) {
 }
 
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),
-                                                   .work = work,
-                                                   .next = next,
+                                                   .work = decode,
                                                    .decide_to_stream = decide_to_stream,
                                                    .stream = stream,
                                                    .has_lost_space = has_lost_space,

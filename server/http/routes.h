@@ -29,7 +29,8 @@ struct mm_route_state {
 
     /* Decides what follows after `work` has succeeded or request->work has ended, even with an error. Returns
      * MM_QUEUED to submit request->work, which must be prepared; MM_ENCODING to call `work` again; or
-     * MM_ANSWERING. Called with server->mutex held, but not for an abandoned request. */
+     * MM_ANSWERING. Called with server->mutex held, but not for an abandoned request. NULL if
+     * MM_ANSWERING always follows. */
     enum mm_request_state (*next)(struct mm_request *request, enum mm_request_state ended);
 
     /* Sets upload.mode to decide whether to stream a body. While the mode is MM_UPLOAD_UNDECIDED, the

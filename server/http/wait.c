@@ -124,7 +124,7 @@ static enum mm_request_state do_next_step(struct mm_request *request, struct mm_
         request->record.stage_ns[MM_SPAN_RECEIVE] = mm_clock_ns() - request->started_ns;
         return request->upload.inflation.coding != 0 ? MM_INFLATING : MM_RECEIVING;
     }
-    enum mm_request_state next = route->next(request, ended);
+    enum mm_request_state next = route->next == NULL ? MM_ANSWERING : route->next(request, ended);
     while (next == MM_QUEUED && !submit(request, error)) {
         if (ended != MM_QUEUED)
             return MM_ANSWERING;
