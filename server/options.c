@@ -1,10 +1,10 @@
 #include "server/options.h"
 
+#include "api/slice.h"
 #include "server/http/address.h"
 #include "server/http/origin.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,27 +138,17 @@ static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-/* Reads digits only; strtoull alone would also accept spaces and signs. */
-static bool read_digits(const char **text, uint64_t *number) {
-    char *end;
-    if (!isdigit((unsigned char)**text))
-        return false;
-    errno = 0;
-    *number = strtoull(*text, &end, 10);
-    *text = end;
-    return errno == 0;
-}
-
-static bool read_number(const char *text, uint64_t *number) {
-    return read_digits(&text, number) && *text == '\0';
+static struct mm_slice slice_of(const char *text) {
+    return (struct mm_slice){text, strlen(text)};
 }
 
 static bool read_size(const char *text, uint64_t *bytes) {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    if (!read_digits(&text, bytes))
+    const struct mm_slice digits = {text, strspn(text, "0123456789")};
+    if (!mm_slice_whole(digits, bytes, NULL))
         return false;
     for (size_t unit = 0; unit < sizeof units / sizeof units[0]; unit++)
-        if (strcmp(text, units[unit]) == 0)
+        if (strcmp(text + digits.length, units[unit]) == 0)
             return !__builtin_mul_overflow(*bytes, UINT64_C(1) << (10 * unit), bytes);
     return false;
 }
@@ -175,29 +165,23 @@ static bool read_devices(const char *text, struct mm_options *options) {
     options->devices.all = strcmp(text, "all") == 0;
     if (options->devices.all)
         return true;
-    for (;;) {
-        uint64_t index;
-        if (options->devices.count == MM_OPTION_DEVICES_MAX || !read_digits(&text, &index) || index > 1023 ||
-            has_device(options, index))
+    struct mm_slice rest = slice_of(text), item;
+    uint64_t index;
+    while (mm_slice_next(&rest, ',', &item)) {
+        if (options->devices.count == MM_OPTION_DEVICES_MAX || !mm_slice_whole(item, &index, NULL) ||
+            index > 1023 || has_device(options, index))
             return false;
         options->devices.indices[options->devices.count++] = (unsigned)index;
-        if (*text == '\0')
-            return true;
-        if (*text++ != ',')
-            return false;
     }
+    return true;
 }
 
 /* Whether `text` is one of the values in "a|b|c". */
 static bool is_choice(const char *choices, const char *text) {
-    size_t length = strlen(text);
-    while (*choices != '\0') {
-        size_t choice_length = strcspn(choices, "|");
-        if (length == choice_length && memcmp(choices, text, length) == 0)
+    struct mm_slice rest = slice_of(choices), choice;
+    while (mm_slice_next(&rest, '|', &choice))
+        if (mm_slice_is(choice, text))
             return true;
-        choices += choice_length;
-        choices += *choices == '|';
-    }
     return false;
 }
 
@@ -253,7 +237,8 @@ static enum mm_status set(struct mm_options *options, const struct option *optio
     switch (option->kind) {
     case NUMBER:
     case SIZE:
-        good = option->kind == NUMBER ? read_number(text, &number) : read_size(text, &number);
+        good =
+            option->kind == NUMBER ? mm_slice_whole(slice_of(text), &number, NULL) : read_size(text, &number);
         good = good && number >= option->min && number <= option->max;
         *(uint64_t *)target = number;
         break;
