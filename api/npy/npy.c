@@ -125,15 +125,13 @@ static enum mm_status read_order(struct reader *reader, struct mm_npy_header *he
     return MM_OK;
 }
 
-/* Reads a decimal number without sign and leading zeros. *overflow becomes true if the number is 2⁶⁴ or
- * more. */
-static enum mm_status read_number(struct reader *reader, uint64_t *number, struct mm_slice *digits,
-                                  bool *overflow) {
+/* Reads a decimal number without sign and leading zeros. A number above 2⁶⁴−1 becomes 2⁶⁴−1. */
+static enum mm_status read_number(struct reader *reader, uint64_t *number) {
     const char *start = reader->position;
     while (reader->position < reader->end && mm_is_digit(*reader->position))
         reader->position++;
-    *digits = (struct mm_slice){start, (size_t)(reader->position - start)};
-    if (!mm_slice_whole(*digits, number, overflow) || (digits->length > 1 && *start == '0')) {
+    const struct mm_slice digits = {start, (size_t)(reader->position - start)};
+    if (!mm_slice_whole(digits, number, NULL) || (digits.length > 1 && *start == '0')) {
         reader->position = start;
         return fail_expected(reader, "a dimension, a decimal non-negative integer");
     }
@@ -152,17 +150,9 @@ static enum mm_status fail_rank(const struct reader *reader, unsigned long rank,
     return MM_BAD_REQUEST;
 }
 
-static enum mm_status fail_dimension(const struct reader *reader, struct mm_slice digits) {
-    int shown = digits.length > NUMBER_SHOWN_MAX ? NUMBER_SHOWN_MAX : (int)digits.length;
-    return mm_fail_field(reader->error, MM_TOO_LARGE, reader->field,
-                         "a dimension of %s is %.*s%s, but must be under 2^64", reader->field, shown,
-                         digits.start, digits.length > NUMBER_SHOWN_MAX ? "..." : "");
-}
-
 /* Reads a tuple. A comma may follow the last element, and must follow the only one: (3, 4), (3, 4,), (3,). */
 static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *header) {
     struct mm_shape shape = {0};
-    struct mm_slice large = {0};
     unsigned long rank = 0;
     bool comma = true;
     skip_spaces(reader);
@@ -171,15 +161,11 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
         return fail_expected(reader, "the shape, a tuple such as (2, 3)");
     while (!accept(reader, ')')) {
         uint64_t number;
-        struct mm_slice digits;
-        bool overflow = false;
         if (!comma)
             return fail_expected(reader, "',' or ')'");
-        enum mm_status status = read_number(reader, &number, &digits, &overflow);
+        enum mm_status status = read_number(reader, &number);
         if (status != MM_OK)
             return status;
-        if (overflow && large.length == 0)
-            large = digits;
         if (rank < MM_RANK_MAX)
             shape.dims[rank] = number;
         rank++;
@@ -189,8 +175,6 @@ static enum mm_status read_shape(struct reader *reader, struct mm_npy_header *he
         return fail_expected(reader, "a tuple, which of one number has a comma, as (3,)");
     if (rank > MM_RANK_MAX)
         return fail_rank(reader, rank, (struct mm_slice){start, (size_t)(reader->position - start)});
-    if (large.length > 0)
-        return fail_dimension(reader, large);
     shape.rank = (unsigned)rank;
     header->shape = shape;
     return MM_OK;

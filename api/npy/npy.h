@@ -21,8 +21,8 @@ struct mm_npy_header {
 
 /* Reads the header from the first bytes_max bytes of a file, which are at `data`. `field` names the array in
  * errors. Fails with MM_BAD_REQUEST if the file is no .npy file, the header is malformed, or the rank exceeds
- * MM_RANK_MAX. Fails with MM_UNSUPPORTED if the server lacks the element type, and with MM_TOO_LARGE if a
- * dimension is 2⁶⁴ or more. *header is undefined on failure. */
+ * MM_RANK_MAX. Fails with MM_UNSUPPORTED if the server lacks the element type. A dimension above 2⁶⁴−1
+ * becomes 2⁶⁴−1. *header is undefined on failure. */
 enum mm_status mm_npy_read_header(const char *field, const void *data, size_t bytes_max,
                                   struct mm_npy_header *header, struct mm_error *error);
 

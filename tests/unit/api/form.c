@@ -42,6 +42,7 @@ static const struct {
     {'L', 25, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"},
     {'W', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1001, 3), }"},
     {'O', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (1000, 1000), }"},
+    {'M', 24, "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 18446744073709551616), }"},
     {'N', 24, "{'descr': '>i4', 'fortran_order': False, 'shape': (2, 3), }"},
     {'R', 24, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 3), }"},
     {'T', 24, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 1), }", 128},
@@ -160,6 +161,7 @@ static const struct {
     {MM_MATMUL, PART("a") "$L|" PART("b") "$B|" END, MM_BAD_REQUEST, "a",
      "takes 24 bytes, but 25 bytes follow"},
     {MM_MATMUL, PART("a") "$W|" PART("b") "$B|" END, MM_TOO_LARGE, "a", "the limit is 1000"},
+    {MM_MATMUL, PART("a") "$M|" PART("b") "$B|" END, MM_TOO_LARGE, "a", "the limit is 1000"},
     {MM_MATMUL, PART("a") "$O|" PART("b") "$B|" END, MM_TOO_LARGE, "a", "the size in bytes"},
     {MM_MATMUL, PART("a") "$I|" PART("b") "$B|" END, MM_BAD_REQUEST, "b",
      "b has elements of type float32 ('<f4'), but a of type int32 ('<i4'); convert one, as NumPy does by "
