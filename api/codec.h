@@ -18,7 +18,6 @@ struct mm_call; /* api/call.h */
 struct mm_body {
     void *data; /* aligned to 64 bytes; NULL if no bytes arrived */
     size_t bytes;
-    const char *content_type; /* the whole Content-Type header; NULL if it is absent */
 };
 
 /* Threads that divide long work. `run` calls one(data, index) for each index below count, and makes these
@@ -62,11 +61,11 @@ struct mm_reply_body {
 
 /* Functions that read a body while it arrives. The body is in the caller's memory, aligned to 64 bytes. */
 struct mm_body_reader {
-    /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). `into` is the
-     * first member of the endpoint's struct, where the query's parameters are. The reader copies the
-     * endpoint's whole struct. The caller keeps `limits` and `memory` until it calls `finish` or `cancel`.
-     * Returns the state for the other functions, or NULL if memory runs out. The caller can call `begin`
-     * again when the body is complete. */
+    /* Begins to read a body of body_bytes bytes, or of unknown length (MM_LENGTH_UNKNOWN). content_type is
+     * the whole header, or NULL, and is not read after the call. `into` is the first member of the endpoint's
+     * struct, where the query's parameters are. The reader copies the endpoint's whole struct. The caller
+     * keeps `limits` and `memory` until it calls `finish` or `cancel`. Returns the state for the other
+     * functions, or NULL if memory runs out. The caller can call `begin` again when the body is complete. */
     void *(*begin)(const struct mm_operands *into, const char *content_type, uint64_t body_bytes,
                    const struct mm_limits *limits, struct mm_reservation *memory);
 

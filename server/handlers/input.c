@@ -2,9 +2,6 @@
 
 #include "server/http/routes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static unsigned weight(enum mm_status status) {
     if (status == MM_OK)
         return 0;
@@ -47,12 +44,11 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
 
 static void *begin(struct mm_request *request, const struct mm_input *input, uint64_t body_bytes) {
     request->upload.reader = input->decoder->reader;
-    return request->upload.reader->begin(input->operands, input->content_type, body_bytes,
-                                         &request->server->limits, &request->memory);
+    return request->upload.reader->begin(input->operands, request->headers[MM_HEADER_CONTENT_TYPE],
+                                         body_bytes, &request->server->limits, &request->memory);
 }
 
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input) {
-    input->content_type = request->headers[MM_HEADER_CONTENT_TYPE];
     if (input->decoder != NULL && input->decoder->reader != NULL && request->upload.inflation.coding == 0)
         request->upload.reading = begin(request, input, request->upload.content_length);
 }
@@ -63,27 +59,21 @@ static bool decodes_long(const struct mm_request *request, const struct mm_input
     return request->upload.reading == NULL || !request->upload.reader->is_quick(request->upload.reading);
 }
 
-/* Copies the Content-Type for the worker pool, because MHD frees its text if the connection ends. Without
- * memory for the copy, returns false, and the connection's thread decodes. */
+/* Calls `begin` on the connection's thread, because MHD frees the Content-Type if the connection ends. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input) {
-    const char *type = request->headers[MM_HEADER_CONTENT_TYPE];
-    input->content_type = type;
     if (!decodes_long(request, input))
         return false;
-    free(input->copied_type); /* not NULL if the request has waited for memory */
-    input->copied_type = type == NULL ? NULL : strdup(type);
-    if (type != NULL && input->copied_type == NULL)
+    if (request->upload.reading == NULL)
+        request->upload.reading = begin(request, input, request->upload.body_bytes);
+    if (request->upload.reading == NULL)
         return false;
-    input->content_type = input->copied_type;
     mm_request_leave_to_pool(request, MM_DECODING);
     return true;
 }
 
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error) {
     const struct mm_body_reader *reader = input->decoder->reader;
-    const struct mm_body body = {.data = request->upload.body.data,
-                                 .bytes = request->upload.body_bytes,
-                                 .content_type = input->content_type};
+    const struct mm_body body = {.data = request->upload.body.data, .bytes = request->upload.body_bytes};
     if (reader == NULL) {
         input->decoder->decode(input->operands, &body);
         return MM_OK;
@@ -96,9 +86,4 @@ enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *inpu
     if (status != MM_BUSY)
         request->upload.reading = NULL;
     return status;
-}
-
-void mm_input_release(struct mm_input *input) {
-    free(input->copied_type);
-    input->copied_type = NULL;
 }

@@ -12,8 +12,6 @@ enum { MM_LONG_BYTES = 256 << 10 };
 struct mm_input {
     struct mm_operands *operands;   /* the handler initialises and releases them */
     const struct mm_codec *decoder; /* NULL until the body's first character decides */
-    const char *content_type;       /* points to MHD's memory or to copied_type; NULL: no such header */
-    char *copied_type;              /* owned copy of the header, for the worker pool */
     bool is_decoded;
 };
 
@@ -27,12 +25,10 @@ enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input,
 /* Starts to decode the body while it arrives, if the decoder can do this and the body is not compressed. */
 void mm_input_begin_reading(struct mm_request *request, struct mm_input *input);
 
-/* If decoding takes long, hands the body to the worker pool and returns true. The request then waits. */
+/* If decoding takes long, hands the body to the worker pool and returns true. The request then waits.
+ * Returns false also if memory runs out; the connection's thread then decodes. */
 bool mm_input_decode_on_pool(struct mm_request *request, struct mm_input *input);
 
 /* Decodes the complete body into the operands. MM_BUSY means that memory is short; then the caller can try
  * again. Runs on the connection's thread or on the worker pool. */
 enum mm_status mm_input_decode(struct mm_request *request, struct mm_input *input, struct mm_error *error);
-
-/* Frees copied_type, but not the operands. */
-void mm_input_release(struct mm_input *input);

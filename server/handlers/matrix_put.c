@@ -393,15 +393,10 @@ static void drop_memory(struct mm_request *request) {
     put->only_copy = NULL;
 }
 
-static void release(struct mm_request *request) {
-    drop_memory(request);
-    mm_input_release(&put_of(request)->input);
-}
-
 const struct mm_route_state mm_matrix_put_state = {.bytes = sizeof(struct put),
                                                    .work = decode,
                                                    .decide_to_stream = decide_to_stream,
                                                    .stream = stream,
                                                    .has_lost_space = has_lost_space,
                                                    .drop_memory = drop_memory,
-                                                   .release = release};
+                                                   .release = drop_memory};

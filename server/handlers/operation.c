@@ -338,7 +338,6 @@ static void drop_memory(struct mm_request *request) {
 static void release(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
     drop_memory(request);
-    mm_input_release(&operation->input);
     mm_references_release(&operation->references);
 }
 

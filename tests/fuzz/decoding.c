@@ -197,10 +197,10 @@ void fuzz_decode(struct decoding *decoding, const struct mm_codec *codec, const 
                  struct slice text) {
     decoding->error = (struct mm_error){0};
     begin_memory(decoding);
-    decoding->body =
-        (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes, .content_type = content_type};
-    decoding->status = decode_whole(codec, &decoding->call.operands, &decoding->body, &fuzz_limits,
-                                    &decoding->memory, &decoding->error);
+    decoding->content_type = content_type;
+    decoding->body = (struct mm_body){.data = fuzz_copy_bytes(text), .bytes = text.bytes};
+    decoding->status = decode_whole(codec, content_type, &decoding->call.operands, &decoding->body,
+                                    &fuzz_limits, &decoding->memory, &decoding->error);
     if (decoding->status == MM_OK) {
         require_decoded(decoding);
         return;
@@ -256,12 +256,12 @@ static void require_same_decoding(const struct decoding *x, const struct decodin
 
 void fuzz_require_read(const struct decoding *whole, const struct mm_codec *codec, uint64_t announced,
                        struct slice text, struct slice lengths) {
-    struct decoding read = {.body.content_type = whole->body.content_type};
+    struct decoding read = {.status = MM_OK};
     struct mm_body *body = &read.body;
     begin_memory(&read);
     mm_call_init(&read.call, whole->call.operands.kind->op);
     void *reading =
-        codec->reader->begin(&read.call.operands, body->content_type, announced, &fuzz_limits, &read.memory);
+        codec->reader->begin(&read.call.operands, whole->content_type, announced, &fuzz_limits, &read.memory);
     if (reading == NULL) {
         REQUIRE(whole->status != MM_OK); /* begin rejected the Content-Type */
         fuzz_release(&read);

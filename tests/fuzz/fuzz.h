@@ -51,6 +51,7 @@ struct decoding {
         struct mm_oip_call infer; /* begins with `call` */
     };
     struct mm_error error;
+    const char *content_type; /* not owned */
     struct mm_body body;
     struct mm_budget budget;
     struct mm_reservation memory;

@@ -26,7 +26,7 @@ static enum mm_status decode_bytes(enum mm_op op, const char *text, size_t bytes
         mm_parameter_set_text(&call.operands.parameters, MM_IN_QUERY, "backend", 7, "cuda", 4, &limits, NULL),
         MM_OK);
     const enum mm_status status =
-        decode_whole(&mm_json_codec, &call.operands, &body, within, &memory, &error);
+        decode_whole(&mm_json_codec, NULL, &call.operands, &body, within, &memory, &error);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_int_equal(error.status, status);
     free(copy);

@@ -33,7 +33,7 @@ static enum mm_status decode(const char *json, int tail_bytes, struct mm_oip_cal
     call->lead_bytes = lead;
     const struct mm_body whole = {.data = body,
                                   .bytes = lead + length + (size_t)(tail_bytes < 0 ? 0 : tail_bytes)};
-    return decode_whole(&mm_oip_codec, &call->call.operands, &whole, &limits, &memory, error);
+    return decode_whole(&mm_oip_codec, NULL, &call->call.operands, &whole, &limits, &memory, error);
 }
 
 #define INPUT(name, shape, type, rest)                                                                       \
@@ -251,7 +251,7 @@ static void test_long(void **state) {
     const struct mm_body empty = {0};
     init(&call, "matmul");
     call.json_bytes = 3;
-    assert_int_equal(decode_whole(&mm_oip_codec, &call.call.operands, &empty, &limits, &memory, &error),
+    assert_int_equal(decode_whole(&mm_oip_codec, NULL, &call.call.operands, &empty, &limits, &memory, &error),
                      MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail, "only 0 bytes"));
 
@@ -262,8 +262,9 @@ static void test_long(void **state) {
     strcpy(spaces + MM_OIP_HEAD_MAX, "{}");
     const struct mm_body long_head = {.data = spaces, .bytes = MM_OIP_HEAD_MAX + 2};
     init(&call, "matmul");
-    assert_int_equal(decode_whole(&mm_oip_codec, &call.call.operands, &long_head, &limits, &memory, &error),
-                     MM_TOO_LARGE);
+    assert_int_equal(
+        decode_whole(&mm_oip_codec, NULL, &call.call.operands, &long_head, &limits, &memory, &error),
+        MM_TOO_LARGE);
     free(spaces);
 }
 
@@ -281,7 +282,7 @@ static void test_brackets(void **state) {
     const struct mm_body body = {.data = json, .bytes = (size_t)(at - json)};
     init(&call, "matmul");
     const clock_t began = clock();
-    assert_int_equal(decode_whole(&mm_oip_codec, &call.call.operands, &body, &limits, &memory, &error),
+    assert_int_equal(decode_whole(&mm_oip_codec, NULL, &call.call.operands, &body, &limits, &memory, &error),
                      MM_BAD_REQUEST);
     assert_non_null(strstr(error.detail, "input A is missing"));
     assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
