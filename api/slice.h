@@ -12,6 +12,11 @@ struct mm_slice {
     size_t length;
 };
 
+/* Makes a slice of a whole text. NULL becomes a slice that starts with NULL. */
+static inline struct mm_slice mm_slice_of(const char *text) {
+    return (struct mm_slice){text, text == NULL ? 0 : strlen(text)};
+}
+
 static inline bool mm_slice_is(struct mm_slice slice, const char *text) {
     return slice.length == strlen(text) && memcmp(slice.start, text, slice.length) == 0;
 }

@@ -138,10 +138,6 @@ static void *member(struct mm_options *options, size_t offset) {
     return (char *)options + offset;
 }
 
-static struct mm_slice slice_of(const char *text) {
-    return (struct mm_slice){text, strlen(text)};
-}
-
 static bool read_size(const char *text, uint64_t *bytes) {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     const struct mm_slice digits = {text, strspn(text, "0123456789")};
@@ -165,7 +161,7 @@ static bool read_devices(const char *text, struct mm_options *options) {
     options->devices.all = strcmp(text, "all") == 0;
     if (options->devices.all)
         return true;
-    struct mm_slice rest = slice_of(text), item;
+    struct mm_slice rest = mm_slice_of(text), item;
     uint64_t index;
     while (mm_slice_next(&rest, ',', &item)) {
         if (options->devices.count == MM_OPTION_DEVICES_MAX || !mm_slice_whole(item, &index, NULL) ||
@@ -178,7 +174,7 @@ static bool read_devices(const char *text, struct mm_options *options) {
 
 /* Whether `text` is one of the values in "a|b|c". */
 static bool is_choice(const char *choices, const char *text) {
-    struct mm_slice rest = slice_of(choices), choice;
+    struct mm_slice rest = mm_slice_of(choices), choice;
     while (mm_slice_next(&rest, '|', &choice))
         if (mm_slice_is(choice, text))
             return true;
@@ -237,8 +233,8 @@ static enum mm_status set(struct mm_options *options, const struct option *optio
     switch (option->kind) {
     case NUMBER:
     case SIZE:
-        good =
-            option->kind == NUMBER ? mm_slice_whole(slice_of(text), &number, NULL) : read_size(text, &number);
+        good = option->kind == NUMBER ? mm_slice_whole(mm_slice_of(text), &number, NULL)
+                                      : read_size(text, &number);
         good = good && number >= option->min && number <= option->max;
         *(uint64_t *)target = number;
         break;

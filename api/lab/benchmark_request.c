@@ -94,7 +94,7 @@ static bool read_name(const char *text, struct mm_benchmark_name *name) {
     if (slash == NULL)
         return true;
     uint64_t tile;
-    const struct mm_slice digits = {slash + 1, strlen(slash + 1)};
+    const struct mm_slice digits = mm_slice_of(slash + 1);
     if (digits.length > 9 || !mm_slice_whole(digits, &tile, NULL))
         return false;
     name->tile = (unsigned)tile;

@@ -130,7 +130,7 @@ enum mm_status mm_key_set_add_text(struct mm_key_set *set, const char *text, siz
 }
 
 enum mm_status mm_key_set_add_list(struct mm_key_set *set, const char *list, struct mm_error *error) {
-    struct mm_slice rest = {list, strlen(list)}, key;
+    struct mm_slice rest = mm_slice_of(list), key;
     for (size_t number = 1; mm_slice_next(&rest, ',', &key); number++) {
         char where[32];
         snprintf(where, sizeof where, "key %zu", number);

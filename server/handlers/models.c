@@ -160,8 +160,7 @@ enum mm_status mm_models_describe(struct mm_request *request) {
 static enum mm_status read_json_bytes(struct mm_request *request, uint64_t *bytes) {
     const char *text = request->headers[MM_HEADER_INFERENCE_LENGTH];
     *bytes = SIZE_MAX;
-    if (text == NULL ||
-        (mm_slice_whole((struct mm_slice){text, strlen(text)}, bytes, NULL) && *bytes < SIZE_MAX))
+    if (text == NULL || (mm_slice_whole(mm_slice_of(text), bytes, NULL) && *bytes < SIZE_MAX))
         return MM_OK;
     return mm_fail_field(&request->error, MM_BAD_REQUEST, mm_header_name(MM_HEADER_INFERENCE_LENGTH),
                          "Inference-Header-Content-Length is '%.40s', but must be the length of the JSON",

@@ -31,7 +31,7 @@ static const char *type_of(const char *name) {
 static bool takes_gzip(struct mm_request *request) {
     const char *codings =
         MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    struct mm_slice rest = {codings, codings == NULL ? 0 : strlen(codings)}, coding;
+    struct mm_slice rest = mm_slice_of(codings), coding;
     while (mm_slice_next(&rest, ',', &coding))
         if (mm_slice_is_any_case(mm_slice_trim(coding.start, coding.start + coding.length), "gzip"))
             return true;

@@ -70,7 +70,7 @@ static bool read_network(struct mm_slice rest, struct mm_networks *networks) {
 }
 
 bool mm_networks_read(const char *text, struct mm_networks *networks) {
-    struct mm_slice rest = {text, strlen(text)}, network;
+    struct mm_slice rest = mm_slice_of(text), network;
     networks->count = 0;
     while (mm_slice_next(&rest, ',', &network))
         if (!read_network(network, networks))

@@ -57,12 +57,8 @@ static bool is_own(const struct authority *authority) {
     return inet_pton(is_bracketed ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-static struct mm_slice list_of(const char *hosts) {
-    return (struct mm_slice){hosts, hosts == NULL ? 0 : strlen(hosts)};
-}
-
 static bool is_listed(const char *hosts, const struct authority *authority) {
-    struct mm_slice rest = list_of(hosts), host;
+    struct mm_slice rest = mm_slice_of(hosts), host;
     struct authority listed;
     while (mm_slice_next(&rest, ',', &host))
         if (cut(host, &listed) && same_host(&listed, authority))
@@ -81,7 +77,7 @@ static bool is_plain(const struct authority *authority) {
 }
 
 bool mm_origin_is_list(const char *hosts) {
-    struct mm_slice rest = list_of(hosts), host;
+    struct mm_slice rest = mm_slice_of(hosts), host;
     struct authority listed;
     while (mm_slice_next(&rest, ',', &host))
         if (!cut(host, &listed) || !is_plain(&listed))
