@@ -1,6 +1,6 @@
 /* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
  * that document, a string that begins with @ is a marker. The server replaces each marker by the version, by
- * a list of names, or by text from the table of statuses. */
+ * a list of names, by text from the table of statuses, or by references to components. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -18,8 +18,8 @@ struct filling {
     size_t count;
     const char *version;
     FILE *out;
-    enum mm_op op;        /* operation of the current marker */
-    const char *argument; /* text that follows the current marker's name, up to a quote */
+    enum mm_op op;            /* operation of the current marker */
+    struct mm_slice argument; /* text that follows the current marker's name, up to a quote */
 };
 
 /* A list of different names. The names come from the server's own tables, so none needs an escape in JSON. */
@@ -71,23 +71,65 @@ static void write_dtypes(const struct filling *filling) {
     write_names(filling->out, &names);
 }
 
+static void write_reference(FILE *out, const char *kind, struct mm_slice name) {
+    fprintf(out, "{\"$ref\": \"#/components/%s/%.*s\"}", kind, (int)name.length, name.start);
+}
+
 /* The marker's argument is a list of HTTP statuses. Writes a reference to the response for each status. */
 static void write_errors(const struct filling *filling) {
-    char *end;
-    for (const char *text = filling->argument; *text != '"'; text = end) {
-        const unsigned long http = strtoul(text, &end, 10);
+    struct mm_slice rest = filling->argument, item;
+    while (mm_slice_next(&rest, ' ', &item)) {
+        const unsigned long http = strtoul(item.start, NULL, 10);
         size_t row = 0;
         while (row < MM_HTTP_COUNT && mm_http_table[row].code != http)
             row++;
         assert(row < MM_HTTP_COUNT);
-        fprintf(filling->out, "\"%lu\": {\"$ref\": \"#/components/responses/%s\"}%s", http,
-                mm_http_table[row].response, *end == '"' ? "" : ",\n          ");
+        fprintf(filling->out, "\"%lu\": ", http);
+        write_reference(filling->out, "responses", mm_slice_of(mm_http_table[row].response));
+        fputs(rest.start == NULL ? "" : ",\n          ", filling->out);
     }
+}
+
+/* The marker's argument is a list of parameters. Writes references to them. */
+static void write_parameters(const struct filling *filling) {
+    struct mm_slice rest = filling->argument, name;
+    fputs("\"parameters\": [", filling->out);
+    while (mm_slice_next(&rest, ' ', &name)) {
+        write_reference(filling->out, "parameters", name);
+        fputs(rest.start == NULL ? "]" : ", ", filling->out);
+    }
+}
+
+/* Writes a response's headers: those of every response, and those of a list such as "Allow=Allow". An item is
+ * a header's name and its component's name. */
+static void put_headers(FILE *out, struct mm_slice list) {
+    struct mm_slice item, name;
+    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}, "
+          "\"traceparent\": {\"$ref\": \"#/components/headers/Traceparent\"}",
+          out);
+    while (list.length > 0 && mm_slice_next(&list, ' ', &item)) {
+        (void)mm_slice_next(&item, '=', &name);
+        fprintf(out, ", \"%.*s\": ", (int)name.length, name.start);
+        write_reference(out, "headers", item);
+    }
+    fputs("}", out);
+}
+
+static void write_headers(const struct filling *filling) {
+    put_headers(filling->out, filling->argument);
+}
+
+/* The marker's argument is the name of a schema. Writes a response's headers, and its JSON by the schema. */
+static void write_json(const struct filling *filling) {
+    put_headers(filling->out, mm_slice_of(""));
+    fputs(", \"content\": {\"application/json\": {\"schema\": ", filling->out);
+    write_reference(filling->out, "schemas", filling->argument);
+    fputs("}}", filling->out);
 }
 
 /* The marker's argument is an HTTP status. Writes the schema of the problems that have this HTTP status. */
 static void write_schema(const struct filling *filling) {
-    const unsigned long http = strtoul(filling->argument, NULL, 10);
+    const unsigned long http = strtoul(filling->argument.start, NULL, 10);
     struct names codes = {0};
     for (unsigned status = 0; status < MM_STATUS_COUNT; status++)
         if (mm_problem_http((enum mm_status)status) == http)
@@ -102,10 +144,18 @@ static void write_schema(const struct filling *filling) {
 
 /* The marker's argument is an HTTP status. Writes this status's response, except the description. */
 static void write_problem(const struct filling *filling) {
-    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}, \"traceparent\": "
-          "{\"$ref\": \"#/components/headers/Traceparent\"}},\n        "
-          "\"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {",
-          filling->out);
+    static const struct {
+        const char *http, *headers;
+    } more[] = {{"405", "Allow=Allow"},
+                {"415", "Accept-Encoding=AcceptEncoding"},
+                {"429", "Retry-After=RetryAfter"},
+                {"503", "Retry-After=RetryAfter"}};
+    const char *headers = "";
+    for (size_t row = 0; row < sizeof more / sizeof more[0]; row++)
+        if (mm_slice_is(filling->argument, more[row].http))
+            headers = more[row].headers;
+    put_headers(filling->out, mm_slice_of(headers));
+    fputs(", \"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {", filling->out);
     write_schema(filling);
     fputs("}}}", filling->out);
 }
@@ -113,9 +163,8 @@ static void write_problem(const struct filling *filling) {
 /* The marker's argument is the name of an mm_status. Writes the problem's members that depend on this
  * status. */
 static void write_error(const struct filling *filling) {
-    const struct mm_slice name = {filling->argument, strcspn(filling->argument, "\"")};
     enum mm_status status = MM_OK;
-    while (!mm_slice_is(name, mm_status_name(status)))
+    while (!mm_slice_is(filling->argument, mm_status_name(status)))
         status++;
     fprintf(filling->out,
             "\"type\": \"" MM_PROBLEM_URN "%s\", \"title\": \"%s\", \"status\": %u, \"code\": \"%s\"",
@@ -133,6 +182,9 @@ static const struct {
     {"\"@matmul variants", write_variants, MM_MATMUL},
     {"\"@dtypes", write_dtypes, MM_MATMUL},
     {"\"@transpose variants", write_variants, MM_TRANSPOSE},
+    {"\"@parameters\": \"", write_parameters, MM_MATMUL},
+    {"\"@headers\": \"", write_headers, MM_MATMUL},
+    {"\"@json\": \"", write_json, MM_MATMUL},
     {"\"@errors\": \"", write_errors, MM_MATMUL},
     {"\"@schema\": \"", write_schema, MM_MATMUL},
     {"\"@problem\": \"", write_problem, MM_MATMUL},
@@ -148,16 +200,17 @@ static const char *fill_in(struct filling *filling, const char *text) {
         row++;
     assert(row < MARKER_COUNT);
     filling->op = markers[row].op;
-    filling->argument = text + strlen(markers[row].text);
+    text += strlen(markers[row].text);
+    filling->argument = (struct mm_slice){text, strcspn(text, "\"")};
     markers[row].write(filling);
-    return filling->argument + strcspn(filling->argument, "\"") + 1;
+    return text + filling->argument.length + 1;
 }
 
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
     struct mm_text text;
     const char *from = (const char *)mm_openapi_files.rows[0].text;
     const char *const end = from + mm_openapi_files.rows[0].bytes;
-    struct filling filling = {devices, count, version, mm_text_open(&text), MM_MATMUL, NULL};
+    struct filling filling = {devices, count, version, mm_text_open(&text), MM_MATMUL, {NULL, 0}};
     if (filling.out == NULL)
         return NULL;
     while (from < end) {
