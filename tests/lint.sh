@@ -4,7 +4,7 @@
 # Usage: lint.sh JOBS [--quick], in the top folder, with the presets cpu-only and analyze configured. --quick skips
 # clang-tidy and gcc's analyzer, which take longest.
 #
-# Disabled warnings are listed in .clang-tidy, tests/.clang-tidy, tests/cppcheck.supp, and in the CMakeLists.txt of
+# Disabled warnings are listed in .clang-tidy, tests/.clang-tidy, and in the CMakeLists.txt of
 # tests/unit and tests/kernels. Only cppcheck reads gpu/cuda/, because the other tools need CUDA's headers.
 set -eu
 
@@ -55,7 +55,7 @@ tidy() {
 # shellcheck disable=SC2086
 check_cpp() {
     printf '%s\n' $folders | xargs -n 1 -P "$jobs" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
-        --inline-suppr --suppressions-list=tests/cppcheck.supp --error-exitcode=1 -D_GNU_SOURCE -I .
+        --inline-suppr --error-exitcode=1 -D_GNU_SOURCE -I .
 }
 
 # Only version 14 is used, because versions format differently.

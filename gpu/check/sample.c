@@ -60,17 +60,18 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     }
 }
 
-static double element_of_a(const struct mm_random_product *product, size_t row, size_t depth) {
+static double element_of_a(const struct mm_product *product, uint64_t seed, size_t row, size_t depth) {
     const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
-    return mm_random_number(product->dtype, product->a_seed, index);
+    return mm_random_number(product->a.dtype, seed, index);
 }
 
-static double element_of_b(const struct mm_random_product *product, size_t depth, size_t col) {
+static double element_of_b(const struct mm_product *product, uint64_t seed, size_t depth, size_t col) {
     const size_t index = product->transpose_b ? col * product->k + depth : depth * product->n + col;
-    return mm_random_number(product->dtype, product->b_seed, index);
+    return mm_random_number(product->b.dtype, seed, index);
 }
 
-void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product) {
+void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_product *product,
+                      const uint64_t *streams) {
     const struct mm_sample_span *at = &sample->spans[span];
     double *sums = sample->sums[span], *lows = sample->lows[span];
     double *magnitudes = sample->magnitudes[span];
@@ -78,9 +79,9 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_r
     memset(lows, 0, sizeof sample->lows[span]);
     memset(magnitudes, 0, sizeof sample->magnitudes[span]);
     for (size_t depth = 0; depth < product->k; depth++) {
-        const double a = element_of_a(product, at->row, depth);
+        const double a = element_of_a(product, streams[0], at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
-            const double b = element_of_b(product, depth, at->col + index);
+            const double b = element_of_b(product, streams[1], depth, at->col + index);
             mm_exact_add(&sums[index], &lows[index], a * b); /* exact, because a factor has 24 bits */
             magnitudes[index] += fabs(a * b);
         }

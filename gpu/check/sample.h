@@ -1,5 +1,5 @@
 /* Compares a sample of a product's elements with their exact values. The operands are random streams, and the
- * product is too large to compute again. gpu/check/projection.h checks the elements outside the sample.
+ * product is too large to compute again. gpu/check/verify.h checks the elements outside the sample.
  *
  * The caller owns each sample. Any thread may call these functions, but only one at a time for each sample.
  * They cannot fail, and take no NULL. */
@@ -36,7 +36,10 @@ struct mm_sample {
  * the corners, other elements at the edges, and random elements. */
 void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t depth);
 
-void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_random_product *product);
+/* Computes the exact values of a span. A and B are dense random streams with the seeds `streams[0]` and
+ * `streams[1]`. Does not read the data of A and B. */
+void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_product *product,
+                      const uint64_t *streams);
 
 /* Returns the largest error in a span, as a fraction of the bound. INFINITY if an element is not finite, or
  * if an integer is wrong modulo 2^32 or 2^64. */

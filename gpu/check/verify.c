@@ -232,6 +232,17 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     }
 }
 
+/* Generates a row of a random stream, as float64 or as words of 64 bits. */
+static void generate(const struct mm_matrix *x, uint64_t stream, size_t row, void *wide) {
+    for (size_t col = 0; col < x->cols; col++) {
+        const double number = mm_random_number(x->dtype, stream, row * x->cols + col);
+        if (mm_dtype_is_float(x->dtype))
+            ((double *)wide)[col] = number;
+        else
+            ((uint64_t *)wide)[col] = (uint64_t)(int64_t)number;
+    }
+}
+
 /* The parts of the check's memory: the vectors, the sums of B, of A, of one row of C, of the addend and of
  * the bias, and one converted row. */
 struct parts {
@@ -243,6 +254,7 @@ struct parts {
     char *of_addend;
     char *of_bias;
     char *wide;
+    const uint64_t *stream; /* seed of the operand that is summed, or NULL if its elements are in memory */
 };
 
 static struct parts cut(const struct mm_product *product, void *memory) {
@@ -265,7 +277,10 @@ static void multiply(const struct parts *parts, const struct mm_matrix *x, bool 
     if (first == 0 && (transpose || x->cols == 0))
         memset(sums, 0, kind->sums * lines * NUMBER_BYTES);
     for (size_t row = first; row < first + count && x->cols > 0; row++) {
-        widen(x, row, parts->wide);
+        if (parts->stream != NULL)
+            generate(x, *parts->stream, row, parts->wide);
+        else
+            widen(x, row, parts->wide);
         if (transpose)
             kind->add_row(parts->wide, by, row, sums, lines);
         else
@@ -399,8 +414,9 @@ static void check_one(const struct mm_product *product, enum mm_arithmetic arith
     check_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
 }
 
-bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row) {
-    const struct parts parts = cut(product, memory);
+bool mm_verify_prepare(const struct mm_product *product, const uint64_t *streams, uint64_t seed, void *memory,
+                       size_t *row) {
+    struct parts parts = cut(product, memory);
     size_t first = *row;
     unsigned index = 0;
     while (index < MM_OPERANDS_MAX && first >= mm_product_operand(product, in_order[index])->rows)
@@ -411,6 +427,8 @@ bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *me
     const size_t count = mm_size_min(x->rows - first, STEP_NUMBERS / x->cols + 1);
     if (*row == 0)
         parts.kind->make_vectors(parts.x, product->n, seed);
+    if (streams != NULL && in_order[index] <= MM_OPERAND_B)
+        parts.stream = &streams[in_order[index]];
     sum_operand(product, &parts, in_order[index], first, count);
     *row += count;
     return true;

@@ -84,8 +84,11 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
 
 /* Prepares the check of one product whose C comes in parts. Each call sums some more rows of B, of A, of the
  * addend, or the bias. *row counts the rows, and begins at 0. Returns false if nothing remained to do. m and
- * n are not 0. k can be 0 only if alpha is 0. */
-bool mm_verify_prepare(const struct mm_product *product, uint64_t seed, void *memory, size_t *row);
+ * n are not 0. k can be 0 only if alpha is 0. If `streams` is not NULL, A and B are dense random streams with
+ * the seeds streams[0] and streams[1]. The check then generates A and B, and does not read their data, which
+ * a wrong kernel could have overwritten. */
+bool mm_verify_prepare(const struct mm_product *product, const uint64_t *streams, uint64_t seed, void *memory,
+                       size_t *row);
 
 /* Checks the rows of `c`, which are the rows of C from row `first` on, and adds them to a verification. Call
  * this only after mm_verify_prepare returned false. The caller first sets is_done and the seed, and all other

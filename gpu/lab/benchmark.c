@@ -49,16 +49,14 @@ static bool has_given(const struct mm_benchmark_request *request) {
 }
 
 static size_t check_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
-    if (request->op != MM_MATMUL || mm_benchmark_has_activation(request))
-        return 0;
-    return has_given(request) ? mm_verify_bytes(product)
-                              : mm_projection_bytes(request->dtype, request->m, request->k, request->n);
+    const bool is_verified = request->op == MM_MATMUL && !mm_benchmark_has_activation(request);
+    return is_verified ? mm_verify_bytes(product) : 0;
 }
 
 static size_t part_bytes(const struct mm_benchmark_request *request, const struct mm_product *product) {
     const size_t row_bytes = product->c.cols * mm_dtype_bytes(product->c.dtype);
     const size_t rows = mm_size_min(MM_BENCHMARK_PART_BYTES / row_bytes, product->c.rows);
-    if (has_given(request))
+    if (request->op == MM_MATMUL)
         return rows > 1 ? rows * row_bytes : row_bytes;
     return mm_size_min(mm_matrix_bytes(&product->c), MM_BENCHMARK_PART_BYTES);
 }
@@ -164,25 +162,13 @@ static void fail_models(struct mm_benchmark *benchmark) {
 
 static void prepare_check(struct mm_benchmark *benchmark) {
     const struct mm_benchmark_request *request = &benchmark->request;
-    if (has_given(request))
-        benchmark->seed = mm_verify_seed();
+    assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
+    benchmark->seed = mm_verify_seed();
+    for (unsigned index = 0; index <= MM_OPERAND_B; index++)
+        benchmark->streams[index] =
+            mm_random_skip(MM_BENCHMARK_SEED, benchmark->offsets[index] / mm_dtype_bytes(request->dtype));
     if (!has_given(request) || mm_benchmark_has_activation(request))
         mm_sample_place(&benchmark->sample, request->m, request->n, request->k);
-    if (has_given(request))
-        return;
-    assert((mm_dtype_results(request->dtype) & MM_DTYPE_BIT(request->c_dtype)) != 0);
-    benchmark->operands = (struct mm_random_product){
-        .dtype = request->dtype,
-        .a_seed = MM_BENCHMARK_SEED,
-        .b_seed = mm_random_skip(MM_BENCHMARK_SEED,
-                                 benchmark->offsets[MM_OPERAND_B] / mm_dtype_bytes(request->dtype)),
-        .transpose_a = request->transpose_a,
-        .transpose_b = request->transpose_b,
-        .m = request->m,
-        .k = request->k,
-        .n = request->n,
-    };
-    mm_projection_init(&benchmark->projection, &benchmark->operands, benchmark->check_memory);
 }
 
 struct mm_benchmark *mm_benchmark_open(const struct mm_benchmark_request *request, size_t memory_bytes_max) {

@@ -1,9 +1,8 @@
 /* Checks the first result of a row. All of C is overwritten before the run, and read back afterwards in
  * parts. The check depends on the benchmark:
- * - Random operands: gpu/check/projection.h and gpu/check/sample.h.
- * - The client's operands, or an epilogue without an activation: gpu/check/verify.h, because the operands may
- *   be infinite or overflow integers.
- * - An activation: a sample of C is compared with exact elements.
+ * - A product: gpu/check/verify.h. If the operands are random, a sample of C is also compared with exact
+ *   elements (gpu/check/sample.h).
+ * - An activation: only a sample of C is compared with exact elements.
  * - A transposition: C is compared bit for bit. */
 #include "gpu/lab/benchmark_state.h"
 
@@ -98,15 +97,14 @@ bool mm_benchmark_compute_expected(struct mm_benchmark *benchmark) {
     const bool has_activation = mm_benchmark_has_activation(&benchmark->request);
     if (benchmark->request.op != MM_MATMUL)
         return false;
-    if (benchmark->given != NULL && !has_activation)
-        return mm_verify_prepare(&benchmark->product, benchmark->seed, benchmark->check_memory,
-                                 &benchmark->prepared_rows);
     if (benchmark->expected_spans == sample->span_count)
-        return !has_activation && mm_projection_prepare(&benchmark->projection);
+        return !has_activation &&
+               mm_verify_prepare(&benchmark->product, benchmark->given == NULL ? benchmark->streams : NULL,
+                                 benchmark->seed, benchmark->check_memory, &benchmark->prepared_rows);
     if (has_activation)
         expect_activated(benchmark);
     else
-        mm_sample_expect(sample, benchmark->expected_spans++, &benchmark->operands);
+        mm_sample_expect(sample, benchmark->expected_spans++, &benchmark->product, benchmark->streams);
     return true;
 }
 
@@ -189,6 +187,7 @@ static enum mm_status check_sample(const struct mm_benchmark *benchmark, struct 
         bounds_of(benchmark, product, mm_variant_arithmetic(row->ran, device->backend->is_host));
     const size_t bytes = mm_dtype_bytes(product->c.dtype);
     uint64_t elements[MM_SAMPLE_WIDTH_MAX]; /* elements of C's type */
+    row->max_error = 0.0;
     for (unsigned span = 0; span < sample->span_count; span++) {
         const struct mm_sample_span *at = &sample->spans[span];
         const char *from = (const char *)product->c.data + (at->row * product->c.ld + at->col) * bytes;
@@ -208,12 +207,6 @@ static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmet
                      size_t first, size_t count) {
     if (mm_benchmark_has_activation(&benchmark->request))
         return;
-    if (benchmark->given == NULL) {
-        if (first == 0)
-            mm_projection_begin(&benchmark->projection);
-        mm_projection_add(&benchmark->projection, c->dtype, benchmark->part, count);
-        return;
-    }
     if (first == 0)
         benchmark->verification = (struct mm_verification){.is_done = true, .seed = benchmark->seed};
     const struct mm_matrix rows = mm_matrix_dense(c->dtype, count / c->cols, c->cols, benchmark->part);
@@ -221,11 +214,15 @@ static void add_part(struct mm_benchmark *benchmark, enum mm_arithmetic arithmet
                    &benchmark->verification);
 }
 
-static void tell_verification(const struct mm_verification *verification, struct mm_benchmark_row *row) {
+/* Sets the errors of a row. A sum of random elements is finite, so a row of C that is not finite is wrong. */
+static void tell_verification(const struct mm_benchmark *benchmark, struct mm_benchmark_row *row) {
+    const struct mm_verification *verification = &benchmark->verification;
     row->relative_error = mm_verification_relative_error(verification);
     row->max_error = mm_verify_part(verification->residual, verification->bound);
     if (verification->rows_checked == 0)
         row->relative_error = row->max_error = NAN;
+    if (verification->rows_unjudged > 0 && benchmark->given == NULL)
+        row->relative_error = INFINITY;
 }
 
 enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_device *device,
@@ -247,14 +244,9 @@ enum mm_status mm_benchmark_read(struct mm_benchmark *benchmark, struct mm_devic
     end_part(benchmark, product, bytes);
     if (benchmark->c_bytes_done > 0)
         return MM_OK;
-    const bool has_activation = mm_benchmark_has_activation(&benchmark->request);
-    if (is_product && (benchmark->given == NULL || has_activation)) {
-        row->relative_error = has_activation ? NAN : mm_projection_error(&benchmark->projection);
-        return check_sample(benchmark, device, product, row);
-    }
     if (is_product)
-        tell_verification(&benchmark->verification, row);
+        tell_verification(benchmark, row);
     else
         row->max_error /= (double)product->m * (double)product->n;
-    return MM_OK;
+    return benchmark->sample.span_count > 0 ? check_sample(benchmark, device, product, row) : MM_OK;
 }

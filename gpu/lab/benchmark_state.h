@@ -7,7 +7,6 @@
 #pragma once
 
 #include "gpu/lab/benchmark.h"
-#include "gpu/check/projection.h"
 #include "gpu/check/sample.h"
 #include "gpu/check/verify.h"
 
@@ -18,7 +17,7 @@
 #define MM_BENCHMARK_SEED UINT64_C(0x6d61746d756c64)
 
 /* Bytes of C in a part, which one step overwrites or checks. Such a step takes well under a millisecond, but
- * longer than the latency of a copy. If the operands are the client's, a part consists of whole rows. */
+ * longer than the latency of a copy. A part of a product consists of whole rows. */
 enum { MM_BENCHMARK_PART_BYTES = 1 << 18 };
 
 /* The phases of a row. A row completes the phases before MM_BENCHMARK_REPEAT without a break. After that, the
@@ -60,17 +59,16 @@ struct mm_benchmark {
     char *given;
     size_t given_count; /* elements of all operands that are complete */
 
-    /* For the check. A product of random matrices uses sample and projection. Other products use
-     * verification, or sample if there is an activation. */
-    struct mm_random_product operands;
+    /* For the check. A product has a verification, unless there is an activation. The elements of random
+     * matrices and of products with an activation are also sampled. */
+    uint64_t streams[2]; /* the seeds of random A and B */
     struct mm_sample sample;
     unsigned expected_spans; /* number of spans whose exact elements are known */
-    struct mm_projection projection;
     struct mm_verification verification;
     uint64_t seed;        /* seed of all verifications */
     size_t prepared_rows; /* rows that mm_verify_prepare has summed */
     size_t check_bytes;   /* bytes of `given`, check_memory and `part` together */
-    void *check_memory;   /* memory of projection or verification */
+    void *check_memory;   /* memory of the verification */
     char *part;           /* buffer for a part of C */
     size_t part_bytes;
     size_t c_bytes_done; /* bytes of C overwritten or read so far; 0 after the last part */

@@ -3,24 +3,10 @@
  * device code; any thread. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "gpu/matrix/dtype.h"
-
-/* The operands of a product op(A)·op(B), m×k by k×n. A and B are dense, and contain the first elements of a
- * stream in memory order. A is stored as k×m if transpose_a is set, and B as n×k if transpose_b is set. */
-struct mm_random_product {
-    enum mm_dtype dtype;
-    uint64_t a_seed;
-    uint64_t b_seed;
-    bool transpose_a;
-    bool transpose_b;
-    size_t m;
-    size_t k;
-    size_t n;
-};
 
 #define MM_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
 
@@ -69,15 +55,6 @@ MM_HOST_AND_DEVICE int64_t mm_random_whole(uint64_t seed, size_t index) {
     }
 MM_DTYPE_TABLE(X)
 #undef X
-
-/* Returns the mean of the elements of a type. */
-static inline double mm_random_mean(enum mm_dtype dtype) {
-    if (dtype == MM_UINT8)
-        return 127.5; /* the elements are 0 to 7 and 248 to 255 */
-    if (dtype == MM_BOOL)
-        return 0.5;
-    return mm_dtype_is_float(dtype) ? 0.0 : -0.5;
-}
 
 /* Returns element `index` exactly, as a double. */
 static inline double mm_random_number(enum mm_dtype dtype, uint64_t seed, size_t index) {

@@ -12,16 +12,16 @@ static inline const struct mm_benchmark_row *benchmark_copy(const struct mm_benc
 }
 
 /* Returns whether the row's result is certainly wrong. A transposition must be exact. The error of a
- * product must stay within the error bound. If C has at least 16 elements, the relative error of C has
- * a limit too. */
+ * product must stay within the error bound. If m and k are at least 16, the relative error has a limit too.
+ * For smaller products, the estimate of the relative error rests on too few random numbers. */
 static inline bool benchmark_is_wrong(const struct mm_benchmark *benchmark,
                                       const struct mm_benchmark_row *row) {
-    enum { ELEMENTS_MANY = 16 };
+    enum { MANY = 16 };
     const struct mm_benchmark_request *request = mm_benchmark_request(benchmark);
     const enum mm_dtype sum_dtype = mm_dtype_sum(request->dtype);
     const double unit = mm_dtype_is_float(sum_dtype) ? mm_dtype_precision(sum_dtype).unit : 0x1p-53;
     double relative_error_max = fmax(1e-6, 1e-7 * sqrt((double)request->k)) * (unit / 0x1p-24);
-    const bool is_many = (double)request->m * (double)request->n >= ELEMENTS_MANY;
+    const bool is_many = request->m >= MANY && request->k >= MANY;
     if (request->c_dtype != sum_dtype)
         relative_error_max += mm_dtype_precision(request->c_dtype).unit;
     if (mm_dtype_bytes(request->dtype) == 1 && mm_dtype_is_float(sum_dtype))

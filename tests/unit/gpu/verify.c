@@ -86,7 +86,7 @@ static void expect_in_steps(const struct mm_product *product, void *memory,
     struct mm_verification steps = {.is_done = true, .seed = whole->seed};
     size_t done = 0;
     memset(memory, 0xff, mm_verify_bytes(product));
-    while (mm_verify_prepare(product, whole->seed, memory, &done))
+    while (mm_verify_prepare(product, NULL, whole->seed, memory, &done))
         continue;
     for (size_t row = 0; row < product->m; row += PIECE) {
         struct mm_matrix c = product->c;
