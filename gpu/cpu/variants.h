@@ -24,10 +24,10 @@
     X(blas,                                                                                                  \
       .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \
                  [MM_FLOAT64] = mm_cpu_blas,                                                                 \
-                 [MM_FLOAT16] = mm_cpu_blas_narrow,                                                          \
-                 [MM_BFLOAT16] = mm_cpu_blas_narrow,                                                         \
-                 [MM_FLOAT8_E4M3FN] = mm_cpu_blas_narrow,                                                    \
-                 [MM_FLOAT8_E5M2] = mm_cpu_blas_narrow},                                                     \
+                 [MM_FLOAT16] = mm_cpu_blas,                                                                 \
+                 [MM_BFLOAT16] = mm_cpu_blas,                                                                \
+                 [MM_FLOAT8_E4M3FN] = mm_cpu_blas,                                                           \
+                 [MM_FLOAT8_E5M2] = mm_cpu_blas},                                                            \
       .cut = 256, .missing = mm_cpu_blas_missing, .needs = "OpenBLAS at build time",                         \
       .sources = MM_SOURCES("gpu/cpu/variants/blas.c"), .summary = "OpenBLAS: the yardstick")
 
@@ -40,8 +40,7 @@
       .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
       .summary = "through 32x32 squares copied to a small array that stays in the L1 cache")
 
-mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas,
-    mm_cpu_blas_narrow;
+mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;
 mm_variant_launch mm_cpu_transpose_naive, mm_cpu_transpose_shared;
 
 /* Returns why this build cannot run `blas`, or NULL if the build can. Any thread. */

@@ -55,17 +55,18 @@ static CBLAS_TRANSPOSE flag(bool transpose) {
     return transpose ? CblasTrans : CblasNoTrans;
 }
 
-static void multiply(const struct mm_product *product) {
+/* Sets C to A·B + beta·C. The matrices are all float32 or all float64. */
+static void multiply(const struct mm_product *product, float beta) {
     const struct mm_matrix *a = &product->a, *b = &product->b, *c = &product->c;
     const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
     assert(a->dtype == c->dtype);
     if (a->dtype == MM_FLOAT64)
         cblas_dgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0,
-                    a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0, c->data,
+                    a->data, leading_dimension(a), b->data, leading_dimension(b), (double)beta, c->data,
                     leading_dimension(c));
     else
         cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), m, n, k, 1.0F,
-                    a->data, leading_dimension(a), b->data, leading_dimension(b), 0.0F, c->data,
+                    a->data, leading_dimension(a), b->data, leading_dimension(b), beta, c->data,
                     leading_dimension(c));
 }
 
@@ -73,106 +74,83 @@ static void multiply(const struct mm_product *product) {
  * B for every block row. */
 enum { BLOCK = 1024 };
 
-/* Computes the sums in a block of memory, and stores them in C, which has a narrower type or an epilogue. */
-static enum mm_status multiply_and_store(const struct mm_product *product, struct mm_error *error) {
-    void *sums = malloc((size_t)BLOCK * BLOCK * mm_dtype_bytes(product->a.dtype));
-    if (sums == NULL)
-        return mm_fail(error, MM_INTERNAL, "the system is out of memory (block of sums); try again later");
-    for (size_t row = 0; row < product->m; row += BLOCK) {
-        for (size_t col = 0; col < product->n; col += BLOCK) {
-            const struct mm_product part =
-                mm_product_part(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
-                                mm_size_min(BLOCK, product->n - col));
-            struct mm_product block = part;
-            block.c = mm_matrix_dense(product->a.dtype, block.m, block.n, sums);
-            multiply(&block);
-            for (size_t r = 0; r < block.m; r++)
-                for (size_t c = 0; c < block.n; c++)
-                    if (product->a.dtype == MM_FLOAT64)
-                        mm_store_c_double(&part, r, c, ((const double *)sums)[r * block.n + c]);
-                    else
-                        mm_store_c_float(&part, r, c, ((const float *)sums)[r * block.n + c]);
-        }
-    }
-    free(sums);
-    return MM_OK;
-}
-
-enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
-    enum mm_status status = check(product, error);
-    if (status != MM_OK)
-        return status;
-    if (product->k == 0) /* the operands may have no memory */
-        return mm_cpu_naive(product, lane, error);
-    if (product->c.dtype != product->a.dtype || product->epilogue.is_set)
-        status = multiply_and_store(product, error);
-    else
-        multiply(product);
-    return status;
-}
-
 struct blocks {
-    float a[BLOCK * BLOCK];
+    float a[BLOCK * BLOCK]; /* a and b are not used if the operands already have the type of the sums */
     float b[BLOCK * BLOCK];
-    float c[BLOCK * BLOCK];
+    double sums[BLOCK * BLOCK]; /* float32 or float64 */
 };
 
-/* Converts rows × cols elements of a stored matrix, beginning at (row, col), to float32. */
-static void widen(float *block, const struct mm_matrix *x, size_t row, size_t rows, size_t col, size_t cols) {
+/* Converts `count` columns of a matrix, from column `first` on, to float32. If `is_rows` is set, converts
+ * rows instead. Returns the block as a matrix. */
+static struct mm_matrix widen(float *block, const struct mm_matrix *x, bool is_rows, size_t first,
+                              size_t count) {
+    const size_t rows = is_rows ? count : x->rows, cols = is_rows ? x->cols : count;
+    const size_t corner = is_rows ? first * x->ld : first;
     switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant:                                                                                           \
-        for (size_t r = 0; r < rows; r++)                                                                    \
-            for (size_t c = 0; c < cols; c++)                                                                \
-                block[r * cols + c] = (float)value(((const type *)x->data)[(row + r) * x->ld + col + c]);    \
+        for (size_t row = 0; row < rows; row++)                                                              \
+            for (size_t col = 0; col < cols; col++)                                                          \
+                block[row * cols + col] = (float)value(((const type *)x->data)[corner + row * x->ld + col]); \
         break;
         MM_DTYPE_TABLE(X)
 #undef X
     case MM_DTYPE_COUNT:
         break;
     }
+    return mm_matrix_dense(MM_FLOAT32, rows, cols, block);
 }
 
-static void widen_operand(float *block, const struct mm_matrix *x, bool transpose, size_t row, size_t rows,
-                          size_t col, size_t cols) {
-    if (transpose)
-        widen(block, x, col, cols, row, rows);
-    else
-        widen(block, x, row, rows, col, cols);
-}
-
-static void multiply_block(const struct mm_product *product, struct blocks *blocks, size_t row, size_t rows,
-                           size_t col, size_t cols) {
-    for (size_t depth = 0; depth < product->k; depth += BLOCK) {
-        const size_t depths = mm_size_min(BLOCK, product->k - depth);
-        widen_operand(blocks->a, &product->a, product->transpose_a, row, rows, depth, depths);
-        widen_operand(blocks->b, &product->b, product->transpose_b, depth, depths, col, cols);
-        cblas_sgemm(CblasRowMajor, flag(product->transpose_a), flag(product->transpose_b), (int)rows,
-                    (int)cols, (int)depths, 1.0F, blocks->a, (int)(product->transpose_a ? rows : depths),
-                    blocks->b, (int)(product->transpose_b ? depths : cols), depth == 0 ? 0.0F : 1.0F,
-                    blocks->c, (int)cols);
+/* Computes the sums of a block of C. */
+static void multiply_block(const struct mm_product *part, struct blocks *blocks) {
+    struct mm_product block = *part;
+    block.c = mm_matrix_dense(mm_dtype_sum(part->a.dtype), part->m, part->n, blocks->sums);
+    if (part->a.dtype == block.c.dtype) {
+        multiply(&block, 0.0F);
+        return;
     }
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++)
-            mm_store_c_float(product, row + r, col + c, blocks->c[r * cols + c]);
+    for (size_t depth = 0; depth < part->k; depth += BLOCK) {
+        block.k = mm_size_min(BLOCK, part->k - depth);
+        block.a = widen(blocks->a, &part->a, part->transpose_a, depth, block.k);
+        block.b = widen(blocks->b, &part->b, !part->transpose_b, depth, block.k);
+        multiply(&block, depth == 0 ? 0.0F : 1.0F);
+    }
 }
 
-enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_lane *lane,
-                                  struct mm_error *error) {
-    enum mm_status status = check(product, error);
-    if (status != MM_OK)
-        return status;
-    if (product->k == 0)
-        return mm_cpu_naive(product, lane, error);
+/* Computes the sums of each block of C in other memory, because C has a narrower type or an epilogue. */
+static enum mm_status multiply_in_blocks(const struct mm_product *product, struct mm_error *error) {
     struct blocks *blocks = malloc(sizeof *blocks);
     if (blocks == NULL)
-        return mm_fail(error, MM_INTERNAL,
-                       "the system is out of memory (blocks of float32); try again later");
-    for (size_t row = 0; row < product->m; row += BLOCK)
-        for (size_t col = 0; col < product->n; col += BLOCK)
-            multiply_block(product, blocks, row, mm_size_min(BLOCK, product->m - row), col,
-                           mm_size_min(BLOCK, product->n - col));
+        return mm_fail(error, MM_INTERNAL, "the system is out of memory (blocks of sums); try again later");
+    const void *sums = blocks->sums;
+    for (size_t row = 0; row < product->m; row += BLOCK) {
+        for (size_t col = 0; col < product->n; col += BLOCK) {
+            const struct mm_product part =
+                mm_product_part(product, MM_MATMUL, row, mm_size_min(BLOCK, product->m - row), col,
+                                mm_size_min(BLOCK, product->n - col));
+            multiply_block(&part, blocks);
+            for (size_t r = 0; r < part.m; r++)
+                for (size_t c = 0; c < part.n; c++)
+                    if (product->a.dtype == MM_FLOAT64)
+                        mm_store_c_double(&part, r, c, ((const double *)sums)[r * part.n + c]);
+                    else
+                        mm_store_c_float(&part, r, c, ((const float *)sums)[r * part.n + c]);
+        }
+    }
     free(blocks);
+    return MM_OK;
+}
+
+enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_dtype sum = mm_dtype_sum(product->a.dtype);
+    const enum mm_status status = check(product, error);
+    if (status != MM_OK)
+        return status;
+    if (product->k == 0) /* the operands may have no memory */
+        return mm_cpu_naive(product, lane, error);
+    if (product->a.dtype != sum || product->c.dtype != sum || product->epilogue.is_set)
+        return multiply_in_blocks(product, error);
+    multiply(product, 0.0F);
     return MM_OK;
 }
 #else
@@ -185,10 +163,5 @@ void mm_cpu_blas_limit_threads(unsigned count) {
 
 enum mm_status mm_cpu_blas(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     return mm_fail_field(error, MM_UNSUPPORTED, "variant", "%s", mm_cpu_blas_missing(NULL));
-}
-
-enum mm_status mm_cpu_blas_narrow(const struct mm_product *product, struct mm_lane *lane,
-                                  struct mm_error *error) {
-    return mm_cpu_blas(product, lane, error);
 }
 #endif
