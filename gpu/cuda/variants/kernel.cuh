@@ -16,6 +16,14 @@
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/element.cuh"
 
+/* Defines the `plan` function of a variant. The second argument is the function in this file that plans the
+ * kernel, such as mm_cuda_plan_by<KERNEL>. */
+#define MM_CUDA_PLAN(function, ...)                                                                          \
+    enum mm_status function(const struct mm_product *product, struct mm_plan *plan,                          \
+                            struct mm_error *error) {                                                        \
+        return __VA_ARGS__(product, plan, error);                                                            \
+    }
+
 /* Sizes of a kernel in which each thread of a square block computes one element of C. */
 template <unsigned EDGE> struct mm_cuda_square {
     static constexpr unsigned ROWS = EDGE;

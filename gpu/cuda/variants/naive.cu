@@ -3,7 +3,6 @@
  * load 32 neighbouring elements of B together. Such loads are called coalesced. If B is stored transposed,
  * they are not coalesced. docs/kernels.md has measured times. Source: NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -41,6 +40,4 @@ template <class ELEMENT> struct naive {
 
 } // namespace
 
-enum mm_status mm_cuda_naive(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
-    return mm_cuda_plan_by_dtype<naive>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_naive, mm_cuda_plan_by_dtype<naive>)

@@ -4,7 +4,6 @@
  * identical. docs/kernels.md has measured times.
  * Source: the first step of S. Boehm's "How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance". */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -36,7 +35,4 @@ struct naive_uncoalesced {
 
 } // namespace
 
-enum mm_status mm_cuda_naive_uncoalesced(const struct mm_product *product, struct mm_plan *plan,
-                                         struct mm_error *error) {
-    return mm_cuda_plan_by<naive_uncoalesced>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_naive_uncoalesced, mm_cuda_plan_by<naive_uncoalesced>)

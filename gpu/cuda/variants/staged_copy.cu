@@ -4,7 +4,6 @@
  * saved. A kernel without a barrier, like this one, shares nothing between threads. docs/lessons/2-tiles.md
  * and docs/kernels.md have measured times. Source: a frequent mistake in first kernels. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -54,7 +53,4 @@ struct staged_copy {
 
 } // namespace
 
-enum mm_status mm_cuda_staged_copy(const struct mm_product *product, struct mm_plan *plan,
-                                   struct mm_error *error) {
-    return mm_cuda_plan_by<staged_copy>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_staged_copy, mm_cuda_plan_by<staged_copy>)

@@ -17,7 +17,6 @@
  *      A |     ↑ first_k   |     |       ↑ first_col   |
  *        +-----------------+     +-------+-------+-----+ */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -87,17 +86,6 @@ template <class ELEMENT> using tiled_32 = tiled<32, ELEMENT>;
 
 } // namespace
 
-enum mm_status mm_cuda_tiled_8(const struct mm_product *product, struct mm_plan *plan,
-                               struct mm_error *error) {
-    return mm_cuda_plan_by<tiled<8, mm_cuda_float32>>(product, plan, error);
-}
-
-enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan *plan,
-                                struct mm_error *error) {
-    return mm_cuda_plan_by_dtype<tiled_16>(product, plan, error);
-}
-
-enum mm_status mm_cuda_tiled_32(const struct mm_product *product, struct mm_plan *plan,
-                                struct mm_error *error) {
-    return mm_cuda_plan_by_dtype<tiled_32>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_8, mm_cuda_plan_by<tiled<8, mm_cuda_float32>>)
+MM_CUDA_PLAN(mm_cuda_tiled_16, mm_cuda_plan_by_dtype<tiled_16>)
+MM_CUDA_PLAN(mm_cuda_tiled_32, mm_cuda_plan_by_dtype<tiled_32>)

@@ -6,7 +6,6 @@
 #include "gpu/device/backend.h"
 #include "gpu/cuda/variants/async.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -70,7 +69,4 @@ const char *mm_cuda_async_missing(const struct mm_device *device) {
                                             : "asynchronous copies need compute capability 8.0 or higher";
 }
 
-enum mm_status mm_cuda_tiled_async(const struct mm_product *product, struct mm_plan *plan,
-                                   struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_async>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_async, mm_cuda_plan_by<tiled_async>)

@@ -4,7 +4,6 @@
  * thread computes 2×2 or 3×3 elements of C, in rows and columns that lie blockDim apart. Source: NVIDIA's
  * CUDA C++ Programming Guide describes dynamic shared memory. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 #include <cassert>
 

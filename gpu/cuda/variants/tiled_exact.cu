@@ -1,7 +1,6 @@
 /* tiled_exact_16, tiled_exact_32: `tiled` (tiled.cu) without bounds checks, which is the kernel of most
  * textbooks. m, n and k must be multiples of the tile. Source: the matrix product in NVIDIA's samples. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -47,12 +46,5 @@ template <unsigned TILE> struct tiled_exact : mm_cuda_square<TILE> {
 
 } // namespace
 
-enum mm_status mm_cuda_tiled_exact_16(const struct mm_product *product, struct mm_plan *plan,
-                                      struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_exact<16>>(product, plan, error);
-}
-
-enum mm_status mm_cuda_tiled_exact_32(const struct mm_product *product, struct mm_plan *plan,
-                                      struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_exact<32>>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_exact_16, mm_cuda_plan_by<tiled_exact<16>>)
+MM_CUDA_PLAN(mm_cuda_tiled_exact_32, mm_cuda_plan_by<tiled_exact<32>>)

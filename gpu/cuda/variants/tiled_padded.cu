@@ -5,7 +5,6 @@
  * docs/kernels.md has measured times.
  * Source: padding a tile is the remedy of NVIDIA's CUDA C++ Best Practices Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -64,12 +63,5 @@ template <unsigned PADDING> struct tiled_as_stored : mm_cuda_square<TILE> {
 
 } // namespace
 
-enum mm_status mm_cuda_tiled_padded(const struct mm_product *product, struct mm_plan *plan,
-                                    struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_as_stored<1>>(product, plan, error);
-}
-
-enum mm_status mm_cuda_tiled_conflicted(const struct mm_product *product, struct mm_plan *plan,
-                                        struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_as_stored<0>>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_padded, mm_cuda_plan_by<tiled_as_stored<1>>)
+MM_CUDA_PLAN(mm_cuda_tiled_conflicted, mm_cuda_plan_by<tiled_as_stored<0>>)

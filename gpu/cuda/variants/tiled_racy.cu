@@ -2,7 +2,6 @@
  * what a barrier is for, so it runs only if requested by name. docs/lessons/3-barriers.md explains the race.
  * Other products stay right, because a block stores only its own square of C. Source: a classic mistake. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -59,7 +58,4 @@ struct tiled_racy : mm_cuda_square<TILE> {
 
 } // namespace
 
-enum mm_status mm_cuda_tiled_racy(const struct mm_product *product, struct mm_plan *plan,
-                                  struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_racy>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_racy, mm_cuda_plan_by<tiled_racy>)

@@ -4,7 +4,6 @@
  * so code that uses them needs no other bounds checks. docs/lessons/4-strides.md explains strides, and
  * docs/kernels.md the cost. Source: NVIDIA's CUDA C++ Programming Guide. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 
@@ -67,7 +66,4 @@ struct tiled_strided : mm_cuda_square<TILE> {
 
 } // namespace
 
-enum mm_status mm_cuda_tiled_strided_16(const struct mm_product *product, struct mm_plan *plan,
-                                        struct mm_error *error) {
-    return mm_cuda_plan_by<tiled_strided>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_tiled_strided_16, mm_cuda_plan_by<tiled_strided>)

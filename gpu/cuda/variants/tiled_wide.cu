@@ -4,7 +4,6 @@
  * memory is dynamic, because a kernel may declare only 48 KiB. docs/kernels.md has measured times. Source:
  * NVIDIA's CUDA C++ Best Practices Guide explains how shared memory limits occupancy. */
 #include "gpu/cuda/variants/kernel.cuh"
-#include "gpu/cuda/variants.h"
 
 namespace {
 

@@ -26,7 +26,4 @@ struct naive {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_naive(const struct mm_product *product, struct mm_plan *plan,
-                                       struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<naive>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_transpose_naive, mm_cuda_plan_transpose_by<naive>)

@@ -49,12 +49,5 @@ template <unsigned PADDING> struct by_tile {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_shared(const struct mm_product *product, struct mm_plan *plan,
-                                        struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<0>>(product, plan, error);
-}
-
-enum mm_status mm_cuda_transpose_padded(const struct mm_product *product, struct mm_plan *plan,
-                                        struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<by_tile<1>>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_transpose_shared, mm_cuda_plan_transpose_by<by_tile<0>>)
+MM_CUDA_PLAN(mm_cuda_transpose_padded, mm_cuda_plan_transpose_by<by_tile<1>>)

@@ -284,7 +284,4 @@ struct vectorized {
 
 } // namespace
 
-enum mm_status mm_cuda_transpose_vectorized(const struct mm_product *product, struct mm_plan *plan,
-                                            struct mm_error *error) {
-    return mm_cuda_plan_transpose_by<vectorized>(product, plan, error);
-}
+MM_CUDA_PLAN(mm_cuda_transpose_vectorized, mm_cuda_plan_transpose_by<vectorized>)
