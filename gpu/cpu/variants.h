@@ -3,23 +3,24 @@
 #pragma once
 
 #include "gpu/device/backend.h"
+#include "gpu/lab/traffic/kernels.h"
 
 /* One row for each variant that multiplies: its name, then members of struct mm_variant (gpu/plan/variant.h).
  * The first row is the reference for all backends. `naive` and the tiled variants never divide k, so
  * computing C in parts does not change a bit. OpenBLAS chooses a kernel by the shape, so the last bits can
  * depend on the parts. `blas` has a large `cut` because OpenBLAS is slow for small parts. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
-    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .cut = 1,                                             \
+    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .traffic = mm_traffic_naive, .cut = 1,                \
       .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
       .summary = "triple loop over rows, columns and depth; the host's reference")                           \
-    X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .tile = 8, .cut = 8,                               \
+    X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .traffic = mm_traffic_tiled, .tile = 8, .cut = 8,  \
       .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
       .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
-    X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .tile = 16, .cut = 16,                          \
-      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
+    X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .traffic = mm_traffic_tiled, .tile = 16,        \
+      .cut = 16, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                          \
       .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
-    X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .tile = 32, .cut = 32,                          \
-      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
+    X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .traffic = mm_traffic_tiled, .tile = 32,        \
+      .cut = 32, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                          \
       .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(blas,                                                                                                  \
       .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \
@@ -33,11 +34,11 @@
 
 /* One row for each variant that transposes. */
 #define MM_CPU_TRANSPOSES(X)                                                                                 \
-    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)},                                             \
+    X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_naive)}, .traffic = mm_traffic_transpose_naive,      \
       .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
       .summary = "row by row of the result, each read a step down a column")                                 \
-    X(shared, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_shared)}, .tile = 32,                               \
-      .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                                 \
+    X(shared, .launch = {MM_EVERY_DTYPE(mm_cpu_transpose_shared)}, .traffic = mm_traffic_transpose_shared,   \
+      .tile = 32, .sources = MM_SOURCES("gpu/cpu/variants/transpose.c"),                                     \
       .summary = "through 32x32 squares copied to a small array that stays in the L1 cache")
 
 mm_variant_launch mm_cpu_naive, mm_cpu_tiled_8, mm_cpu_tiled_16, mm_cpu_tiled_32, mm_cpu_blas;

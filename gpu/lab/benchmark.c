@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Matrices begin at multiples of ALIGNMENT, as in device memory. On the host, runs alternate between two
  * sets of matrices if two sets fit. */
@@ -255,22 +254,6 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
     return row->median_ns > 0.0 ? work / row->median_ns : 0.0;
 }
 
-/* Returns how many elements of an operand (rows × depth) are loaded. C is divided into strips, `tile` wide,
- * and each strip loads the whole operand. */
-static uint64_t strips(size_t rows, size_t depth, size_t across, size_t tile) {
-    return (uint64_t)rows * depth * mm_size_divide_up(across, tile);
-}
-
-static uint64_t loads_of(const struct mm_benchmark_request *request, const struct mm_variant *ran,
-                         unsigned chosen_tile) {
-    const unsigned own = chosen_tile > 0 ? chosen_tile : ran->tile;
-    const unsigned tile = own > 0 ? own : 1;
-    if (request->op == MM_TRANSPOSE)
-        return strips(request->m, request->n, 1, 1);
-    return strips(request->m, request->k, request->n, tile) +
-           strips(request->n, request->k, request->m, tile);
-}
-
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row) {
     return &benchmark->row_states[row].plan;
 }
@@ -279,16 +262,14 @@ struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, siz
     const struct mm_benchmark_request *request = &benchmark->request;
     const struct mm_benchmark_subject *subject = &request->subjects[row];
     const struct mm_variant *variant = subject->is_model ? subject->variant : benchmark->rows[row].ran;
-    struct mm_traffic traffic;
-    if (variant == NULL || benchmark->rows[row].error.status != MM_OK)
-        return mm_traffic_unknown();
-    if (variant->traffic != NULL &&
-        variant->traffic(&benchmark->product, subject->tile > 0 ? subject->tile : variant->tile, &traffic))
+    struct mm_traffic traffic, known = mm_traffic_unknown();
+    if (variant == NULL || benchmark->rows[row].error.status != MM_OK || variant->traffic == NULL ||
+        !variant->traffic(&benchmark->product, subject->tile > 0 ? subject->tile : variant->tile, &traffic))
+        return known;
+    if (!subject->backend->is_host)
         return traffic;
-    traffic = mm_traffic_unknown();
-    if (subject->backend->is_host && strcmp(variant->name, MM_BENCHMARK_YARDSTICK) != 0)
-        traffic.figures[MM_GLOBAL_LOADS] = loads_of(request, variant, subject->tile);
-    return traffic;
+    known.figures[MM_GLOBAL_LOADS] = traffic.figures[MM_GLOBAL_LOADS];
+    return known;
 }
 
 double mm_benchmark_intensity(const struct mm_benchmark *benchmark, const struct mm_traffic *traffic) {

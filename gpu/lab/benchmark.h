@@ -132,7 +132,7 @@ double mm_benchmark_rate(const struct mm_benchmark *benchmark, const struct mm_b
 const struct mm_plan *mm_benchmark_plan(const struct mm_benchmark *benchmark, size_t row);
 
 /* Returns the predicted memory traffic of one run of a row. For variants of the host only the loads are
- * known, because these variants have no model. No figure is known for a library, for other variants without a
+ * known, because the models have the warps and the banks of a GPU. No figure is known for a variant without a
  * model, and for a row with an error. */
 struct mm_traffic mm_benchmark_traffic(const struct mm_benchmark *benchmark, size_t row);
 

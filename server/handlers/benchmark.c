@@ -65,10 +65,11 @@ static enum mm_status decode(struct mm_request *request, struct mm_benchmark_cal
                                &request->server->limits, references, call, &request->error);
 }
 
-/* Finds a variant of a backend without a device, if a model predicts its memory traffic. NULL otherwise. */
+/* Finds a variant of a GPU backend without a device, if a model predicts its memory traffic. NULL if not. */
 static const struct mm_variant *find_model(const struct mm_backend *closed, enum mm_op op,
                                            const char *variant, enum mm_dtype dtype) {
-    const struct mm_variant *found = closed == NULL ? NULL : mm_backend_variant(closed, op, variant);
+    const struct mm_variant *found =
+        closed == NULL || closed->is_host ? NULL : mm_backend_variant(closed, op, variant);
     return found != NULL && found->traffic != NULL && mm_variant_has_dtype(found, dtype) ? found : NULL;
 }
 

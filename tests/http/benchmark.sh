@@ -282,6 +282,11 @@ refuses 404 not_found none - '{"m": 1, "k": 1, "n": 1}'
 expect "switched off" 404 detail 'switched off'
 stop
 
+# A CPU that does not compute is not predicted.
+start --backend cuda
+refuses 422 unsupported variants - '{"m": 1, "k": 1, "n": 1, "variants": ["cpu:naive"]}'
+stop
+
 # A failure can end one row, or all rows of a device.
 start
 post '{"op": "shared_access", "patterns": ["linear", "stride"], "strides": [1, 32], "word_bytes": 4}'

@@ -1,5 +1,6 @@
 #include "lab.h"
 #include "gpu/device/backend.h"
+#include "gpu/lab/traffic/kernels.h"
 
 #include <math.h>
 #include <time.h>
@@ -105,9 +106,9 @@ static const struct mm_variant *choose(const struct mm_device *device, const str
 #define TRANSPOSE(variant, function)                                                                         \
     .op = MM_TRANSPOSE, .name = variant, .launch = {[0 ... MM_DTYPE_COUNT - 1] = function}
 static const struct mm_variant variants[] = {
-    {MATMUL("naive", multiply)},
-    {MATMUL("tiled_8", multiply), .tile = 8},
-    {MATMUL("dynamic", multiply), .tile = 4, .tiles = tiles},
+    {MATMUL("naive", multiply), .traffic = mm_traffic_naive},
+    {MATMUL("tiled_8", multiply), .traffic = mm_traffic_tiled, .tile = 8},
+    {MATMUL("dynamic", multiply), .traffic = mm_traffic_tiled, .tile = 4, .tiles = tiles},
     {MATMUL("blas", multiply)},
     {MATMUL("no_corner", drop_corner)},
     {MATMUL("no_slab", drop_slab)},
