@@ -115,8 +115,8 @@ __BEGIN_DECLS
     X(simt, .plan = {[MM_FLOAT32] = mm_cuda_simt},                                                           \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/simt.cuh", "gpu/cuda/variants/simt.cu", "gpu/cuda/variants/simt_vectors.cuh",   \
-          "gpu/cuda/variants/simt.h", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh",           \
-          "gpu/cuda/variants/finish.cuh", "gpu/cuda/variants/follow.cuh"),                                   \
+          "gpu/cuda/variants/simt_shapes.cuh", "gpu/cuda/variants/simt.h", "gpu/cuda/variants/quad.cuh",     \
+          "gpu/cuda/variants/async.cuh", "gpu/cuda/variants/finish.cuh", "gpu/cuda/variants/follow.cuh"),    \
       .summary = "blocks of the shape that suits the product; k is split if there are too few blocks to "    \
                  "fill the chip; a kernel of its own for vectors")                                           \
     X(fp32_tensor, .plan = {[MM_FLOAT32] = mm_cuda_fp32_tensor},                                             \

@@ -11,7 +11,7 @@
 #include "gpu/cuda/variants/follow.cuh"
 #include "gpu/cuda/variants/kernel.cuh"
 #include "gpu/cuda/variants/quad.cuh"
-#include "gpu/cuda/variants/simt_shapes.h"
+#include "gpu/cuda/variants/simt_shapes.cuh"
 #include "gpu/product/product.h"
 
 /* Arguments of the kernel. If k is split, a block with blockIdx.y = s adds up k from s·split_depth to

@@ -1,13 +1,5 @@
-/* The block shapes of `simt`. This header is C too, because C code computes the memory traffic of `simt`. */
+/* The block shapes of `simt`. */
 #pragma once
-
-#include <stdbool.h>
-
-#ifdef __cplusplus
-#define MM_SIMT_CONSTANT constexpr
-#else
-#define MM_SIMT_CONSTANT static const
-#endif
 
 struct mm_simt_shape {
     unsigned rows;        /* rows of C that a block computes */
@@ -28,7 +20,7 @@ struct mm_simt_shape {
 
 /* The first shape needs the least shared memory, so every device supports it. */
 /* clang-format off */
-MM_SIMT_CONSTANT struct mm_simt_shape mm_simt_shapes[] = {
+constexpr struct mm_simt_shape mm_simt_shapes[] = {
     {.rows = 32, .cols = 32, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 4,
      .lane_rows = 8, .resident = 8, .keeps_k_major = true, .rate = 0.584f, .rate_alone = 0.242f},
     {.rows = 64, .cols = 64, .depth = 32, .stages = 3, .thread_rows = 4, .thread_cols = 8,
