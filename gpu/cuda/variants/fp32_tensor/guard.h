@@ -76,16 +76,12 @@ MM_FP32_FUNCTION float mm_fp32_from_half(mm_fp32_half x) {
     return __half2float(x);
 }
 #else
+#include "gpu/matrix/narrow.h"
 #define MM_FP32_FUNCTION static inline
 typedef float mm_fp32_half; /* C11 has no float16, so a float replaces it */
 
-/* Rounds x to the nearest float16, ties to even. |x| must be less than 2^15. Adding 1.5·2^23 quanta of
- * float16 makes the float so large that it has no bits for fractions of a quantum. */
 static inline mm_fp32_half mm_fp32_to_half(float x) {
-    int exponent;
-    frexpf(x, &exponent); /* |x| is in [2^(exponent - 1), 2^exponent) */
-    const float quanta = ldexpf(1.5f, (exponent < -13 ? -13 : exponent) - 11 + 23);
-    return (x + quanta) - quanta;
+    return mm_float16_value(mm_float16_of(x));
 }
 
 static inline float mm_fp32_from_half(mm_fp32_half x) {
