@@ -3,6 +3,6 @@
 
 #include <pthread.h>
 
-/* Initializes a mutex. If the mutex is locked, a thread spins for a while before it sleeps, because sleeping
- * and waking cost more than a short wait. This cannot fail. */
-void mm_mutex_init(pthread_mutex_t *mutex);
+/* An unlocked mutex. If it is locked, a thread spins for a while before it sleeps, because sleeping and
+ * waking cost more than a short wait. */
+#define MM_MUTEX_INITIALIZER ((pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP)

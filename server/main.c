@@ -91,7 +91,7 @@ static bool open_server(struct mm_server *server, const struct mm_options *optio
     server->limits = (struct mm_limits){.dimension_max = options->dimension_max,
                                         .body_bytes_max = options->body_bytes_max,
                                         .memory_bytes_max = server->budget.part_bytes[MM_BUDGET_MAIN]};
-    mm_mutex_init(&server->mutex);
+    server->mutex = MM_MUTEX_INITIALIZER;
     TAILQ_INIT(&server->connections);
     mm_line_open(&server->line);
     mm_clients_open(&server->clients);

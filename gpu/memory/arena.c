@@ -58,7 +58,7 @@ struct mm_arena *mm_arena_open(size_t bytes) {
         return NULL;
     }
     for (unsigned index = 0; index < CLASSES; index++)
-        mm_mutex_init(&arena->lists[index].mutex);
+        arena->lists[index].mutex = MM_MUTEX_INITIALIZER;
     ASAN_POISON_MEMORY_REGION(arena->memory, bytes);
     return arena;
 }

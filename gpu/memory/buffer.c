@@ -44,7 +44,7 @@ struct mm_buffers *mm_buffers_open(size_t bytes_max) {
         free(buffers);
         return NULL;
     }
-    mm_mutex_init(&buffers->mutex);
+    buffers->mutex = MM_MUTEX_INITIALIZER;
     TAILQ_INIT(&buffers->kept.all);
     return buffers;
 }

@@ -15,7 +15,7 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
     struct mm_queue *opened = calloc(1, sizeof *opened + device_count * sizeof opened->workers[0]);
     if (opened == NULL)
         return mm_fail(error, MM_INTERNAL, "the system has no memory for the queue");
-    mm_mutex_init(&opened->mutex);
+    opened->mutex = MM_MUTEX_INITIALIZER;
     opened->limits = *limits;
     for (size_t index = 0; index < device_count; index++) {
         struct mm_worker *worker = &opened->workers[index];

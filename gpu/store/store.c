@@ -41,7 +41,7 @@ struct mm_store *mm_store_open(const struct mm_store_limits *limits, struct mm_b
         return NULL;
     }
     mm_account_init(&store->account, &store->limits);
-    mm_mutex_init(&store->mutex);
+    store->mutex = MM_MUTEX_INITIALIZER;
     return store;
 }
 

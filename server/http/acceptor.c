@@ -244,7 +244,7 @@ struct mm_acceptor *mm_acceptor_start(struct mm_server *server, int listener, st
     made->daemon_count = daemon_count;
     made->connections_max = connections_max;
     made->kept_max = connections_max - reserve;
-    mm_mutex_init(&made->mutex);
+    made->mutex = MM_MUTEX_INITIALIZER;
     server->acceptor = made;
     if (pthread_create(&made->thread, NULL, run, made) == 0) {
         pthread_setname_np(made->thread, "mm-accept");

@@ -10,7 +10,7 @@ enum { CHOICES = 32, NUMBER_BITS = 10 };
 _Static_assert(MM_CLIENTS_MAX - 1 == 1 << NUMBER_BITS, "number 0 is for no client");
 
 void mm_clients_open(struct mm_clients *clients) {
-    mm_mutex_init(&clients->mutex);
+    clients->mutex = MM_MUTEX_INITIALIZER;
 }
 
 void mm_clients_close(struct mm_clients *clients) {

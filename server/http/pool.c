@@ -66,7 +66,7 @@ struct mm_pool *mm_pool_start(unsigned thread_count) {
     struct mm_pool *pool = calloc(1, sizeof *pool + thread_count * sizeof pool->threads[0]);
     if (pool == NULL)
         return NULL;
-    mm_mutex_init(&pool->mutex);
+    pool->mutex = MM_MUTEX_INITIALIZER;
     pthread_cond_init(&pool->changed, NULL);
     STAILQ_INIT(&pool->tasks);
     while (pool->thread_count < thread_count &&
