@@ -27,10 +27,10 @@ _Static_assert(MM_BLOCK_THREADS_MAX == 1024 && MM_THREAD_REGISTERS_MAX == 255 &&
 static enum mm_status read_capability(const char *name, const char *text, unsigned *value,
                                       struct mm_error *error) {
     char known[64] = "";
-    for (const unsigned *capability = mm_occupancy_capabilities(); *capability != 0; capability++) {
+    for (size_t index = 0; mm_occupancy_capability(index) != 0; index++) {
         char one[16];
-        snprintf(one, sizeof one, "%u.%u", *capability / 10, *capability % 10);
-        *value = *capability;
+        *value = mm_occupancy_capability(index);
+        snprintf(one, sizeof one, "%u.%u", *value / 10, *value % 10);
         if (strcmp(one, text) == 0)
             return MM_OK;
         mm_list_add(known, sizeof known, one);

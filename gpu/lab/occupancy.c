@@ -11,38 +11,28 @@ MM_DEFINE_NAMES(mm_limiter_name, mm_limiter, MM_LIMITER_COUNT, MM_LIMITER_TABLE)
  * are allocated, and the partitions of a multiprocessor. */
 enum { REGISTERS = 65536, REGISTER_UNIT = 256, PARTS = 4 };
 
-/* One row for each compute capability:
- *     10·major + minor
- *     most resident warps and most resident blocks of a multiprocessor
- *     bytes of shared memory of a multiprocessor, bytes of a block at most
- *     bytes reserved in each block, bytes by which memory is allocated */
-#define CHIP_TABLE(X)                                                                                        \
-    X(70, 64, 32, 98304, 98304, 0, 256)                                                                      \
-    X(75, 32, 16, 65536, 65536, 0, 256)                                                                      \
-    X(80, 64, 32, 167936, 166912, 1024, 128)                                                                 \
-    X(86, 48, 16, 102400, 101376, 1024, 128)                                                                 \
-    X(89, 48, 24, 102400, 101376, 1024, 128)                                                                 \
-    X(90, 64, 32, 233472, 232448, 1024, 128)                                                                 \
-    X(100, 64, 32, 233472, 232448, 1024, 128)                                                                \
-    X(120, 48, 24, 102400, 101376, 1024, 128)
-
+/* One row for each compute capability, and a last row of zeros. */
 static const struct chip {
-    unsigned warps, blocks;
-    size_t shared, shared_per_block, shared_reserved, shared_unit;
+    unsigned capability;     /* 10·major + minor */
+    unsigned warps, blocks;  /* most resident warps and blocks of a multiprocessor */
+    size_t shared;           /* bytes of shared memory of a multiprocessor */
+    size_t shared_per_block; /* most bytes of a block */
+    size_t shared_reserved;  /* bytes reserved in each block */
+    size_t shared_unit;      /* bytes by which memory is allocated */
 } chips[] = {
-#define X(capability, ...) {__VA_ARGS__},
-    CHIP_TABLE(X)
-#undef X
+    {70, 64, 32, 98304, 98304, 0, 256},
+    {75, 32, 16, 65536, 65536, 0, 256},
+    {80, 64, 32, 167936, 166912, 1024, 128},
+    {86, 48, 16, 102400, 101376, 1024, 128},
+    {89, 48, 24, 102400, 101376, 1024, 128},
+    {90, 64, 32, 233472, 232448, 1024, 128},
+    {100, 64, 32, 233472, 232448, 1024, 128},
+    {120, 48, 24, 102400, 101376, 1024, 128},
+    {0},
 };
 
-static const unsigned capabilities[] = {
-#define X(capability, ...) capability,
-    CHIP_TABLE(X) 0
-#undef X
-};
-
-const unsigned *mm_occupancy_capabilities(void) {
-    return capabilities;
+unsigned mm_occupancy_capability(size_t index) {
+    return chips[index].capability;
 }
 
 /* The registers of a warp are all in one partition. The warps of all blocks are distributed over the
@@ -65,14 +55,13 @@ static unsigned blocks_by_shared(const struct chip *chip, size_t shared_bytes) {
 bool mm_occupancy_predict(unsigned compute_capability, const struct mm_block_use *use,
                           struct mm_occupancy *occupancy) {
     const unsigned block_warps = mm_occupancy_block_warps(use->threads);
-    size_t index = 0;
+    const struct chip *chip = chips;
     assert(use->threads >= 1 && use->threads <= MM_BLOCK_THREADS_MAX);
     assert(use->registers_per_thread <= MM_THREAD_REGISTERS_MAX);
-    while (capabilities[index] != 0 && capabilities[index] != compute_capability)
-        index++;
-    if (capabilities[index] == 0)
+    while (chip->capability != 0 && chip->capability != compute_capability)
+        chip++;
+    if (chip->capability == 0)
         return false;
-    const struct chip *chip = &chips[index];
     *occupancy = (struct mm_occupancy){
         .blocks = MM_OCCUPANCY_UNLIMITED,
         .warps_max = chip->warps,

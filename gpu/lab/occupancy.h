@@ -48,8 +48,9 @@ static inline unsigned mm_occupancy_block_warps(unsigned threads) {
     return (threads + MM_WARP_LANES - 1) / MM_WARP_LANES;
 }
 
-/* Returns a static list of the table's compute capabilities, as 10·major + minor, ascending, ended by 0. */
-const unsigned *mm_occupancy_capabilities(void);
+/* Returns a compute capability of the table, as 10·major + minor. They ascend. Returns 0 for the index after
+ * the last one. */
+unsigned mm_occupancy_capability(size_t index);
 
 /* Predicts the occupancy. Returns false, with *occupancy untouched, if the compute capability is not in the
  * table. */
