@@ -79,13 +79,20 @@ size_t span_of(const struct lanes *lanes, unsigned word_bytes) {
 }
 
 cudaError_t time_access(struct probe *probe, const struct mm_access *access, struct mm_access_time *time) {
+    const cudaStream_t stream = probe->lane->stream;
+    const bool is_narrow = access->word_bytes == 4;
     struct lanes lanes;
     mm_access_offsets(access, lanes.offsets);
-    if (access->memory == MM_MEMORY_SHARED)
-        return launch_time_shared(lanes, access->word_bytes, time, probe->lane->stream);
-    const size_t span_bytes = span_of(&lanes, access->word_bytes);
-    const char *part = unread(probe, GLOBAL_SPANS * span_bytes);
-    return launch_time_global(lanes, access->word_bytes, part, span_bytes, time, probe->lane->stream);
+    if (access->memory == MM_MEMORY_SHARED) {
+        const auto kernel = is_narrow ? time_shared<Word4> : time_shared<Word8>;
+        kernel<<<1, MM_WARP_LANES, 0, stream>>>(lanes, time);
+    } else {
+        const auto kernel = is_narrow ? time_global<Word4> : time_global<Word8>;
+        const size_t span_bytes = span_of(&lanes, access->word_bytes);
+        const char *part = unread(probe, GLOBAL_SPANS * span_bytes);
+        kernel<<<1, MM_WARP_LANES, 0, stream>>>(lanes, part, span_bytes, time, false);
+    }
+    return cudaGetLastError();
 }
 
 /* Measures the seconds of a sweep. A short first sweep loads the code and speeds up the device's clocks. */

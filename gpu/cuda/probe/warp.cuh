@@ -154,6 +154,7 @@ struct Shortest {
     }
 };
 
+/* Times one warp that reads words of shared memory at these offsets. */
 template <typename Word>
 __global__ void __launch_bounds__(MM_WARP_LANES)
     time_shared(const __grid_constant__ struct lanes lanes, struct mm_access_time *time) {
@@ -184,6 +185,9 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
         *time = {chain.each(SHARED_MANY - SHARED_FEW), reads.each(SHARED_MANY - SHARED_FEW)};
 }
 
+/* Times one warp that reads words of global memory at these offsets. Sets time->latency_cycles to 0. Each
+ * lane reads GLOBAL_SPANS times, and adds span_bytes to the address after each read. span_bytes is a multiple
+ * of 8. The memory must not be in any cache. */
 template <typename Word>
 __global__ void __launch_bounds__(MM_WARP_LANES)
     time_global(const __grid_constant__ struct lanes lanes, const char *memory, size_t span_bytes,
@@ -199,28 +203,6 @@ __global__ void __launch_bounds__(MM_WARP_LANES)
     }
     if (threadIdx.x == 0)
         *time = {0.0, reads.each(GLOBAL_MANY - GLOBAL_FEW)};
-}
-
-/* Times one warp that reads shared memory at these offsets, in words of 4 or 8 bytes. */
-cudaError_t launch_time_shared(const struct lanes &lanes, unsigned word_bytes, struct mm_access_time *time,
-                               cudaStream_t stream) {
-    if (word_bytes == 4)
-        time_shared<Word4><<<1, MM_WARP_LANES, 0, stream>>>(lanes, time);
-    else
-        time_shared<Word8><<<1, MM_WARP_LANES, 0, stream>>>(lanes, time);
-    return cudaGetLastError();
-}
-
-/* Times one warp that reads global memory at these offsets, in words of 4 or 8 bytes. Sets
- * time->latency_cycles to 0. Each lane reads GLOBAL_SPANS times, and adds span_bytes to the address after
- * each read. span_bytes is a multiple of 8. The memory must not be in any cache. */
-cudaError_t launch_time_global(const struct lanes &lanes, unsigned word_bytes, const char *memory,
-                               size_t span_bytes, struct mm_access_time *time, cudaStream_t stream) {
-    if (word_bytes == 4)
-        time_global<Word4><<<1, MM_WARP_LANES, 0, stream>>>(lanes, memory, span_bytes, time, false);
-    else
-        time_global<Word8><<<1, MM_WARP_LANES, 0, stream>>>(lanes, memory, span_bytes, time, false);
-    return cudaGetLastError();
 }
 
 } // namespace
