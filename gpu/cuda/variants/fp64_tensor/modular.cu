@@ -53,25 +53,6 @@ struct tile : mm_wgmma_tile<mm_wgmma_int8, MM_TENSOR_LARGE, false, false> {
     static constexpr unsigned SHARED_BYTES = STAGES * STAGE_BYTES;
 };
 
-/* Adds up steps `begin` to `end` - 1 in the tensor cores. If begin is not 0, adds to the sums. */
-template <class T>
-__device__ __forceinline__ void add_up(const mm_tensor_shared<T> &shared, unsigned begin, unsigned end,
-                                       mm_ring_state &at, uint32_t (&sums)[T::SUMS]) {
-    unsigned before = 0;
-    for (unsigned step = begin; step < end; step++) {
-        const unsigned stage = mm_wait_full(shared.ring, at);
-        mm_tensor_multiply<T>(sums, shared, stage, step > 0);
-        if (step > begin) {
-            mm_wgmma_wait<1>();
-            mm_release<T::CLUSTER>(shared.ring, before);
-        }
-        before = stage;
-    }
-    mm_wgmma_wait<0>();
-    mm_release<T::CLUSTER>(shared.ring, before);
-    mm_wgmma_fence_registers(sums);
-}
-
 template <class T>
 __device__ __forceinline__ void roles::consume(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared,
                                                mm_tensor_walk) {
@@ -82,7 +63,7 @@ __device__ __forceinline__ void roles::consume(const mm_tensor_plan &plan, const
         const modulus by = moduli[walk.tile.product];
         for (unsigned begin = 0; begin < plan.schedule.steps; begin += STEPS_MAX) {
             const unsigned end = min(begin + STEPS_MAX, plan.schedule.steps);
-            add_up<T>(shared, begin, end, at, sums);
+            mm_tensor_add_up<T>(shared, begin, end, at, sums, begin > 0);
             if (end < plan.schedule.steps)
 #pragma unroll
                 for (unsigned i = 0; i < T::SUMS; i++)

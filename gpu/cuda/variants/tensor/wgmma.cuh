@@ -79,17 +79,17 @@ __device__ __forceinline__ void mm_tensor_multiply(typename T::SUM (&d)[T::SUMS]
     mm_wgmma_commit();
 }
 
-/* Adds up steps of a tile in the tensor cores, to `sums` if `adds`. The consumer releases a stage only after
- * it has issued the next stage's instructions, so the tensor cores always have work. */
+/* Adds up steps `begin` to `end` - 1 in the tensor cores, to `sums` if `adds`. The consumer releases a stage
+ * only after it has issued the next stage's instructions, so the tensor cores always have work. */
 template <class T>
-__device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, const mm_work_tile &tile,
-                                                 mm_ring_state &at, typename T::SUM (&sums)[T::SUMS],
-                                                 bool adds = false) {
+__device__ __forceinline__ void mm_tensor_add_up(const mm_tensor_shared<T> &shared, unsigned begin,
+                                                 unsigned end, mm_ring_state &at,
+                                                 typename T::SUM (&sums)[T::SUMS], bool adds = false) {
     unsigned before = 0;
-    for (unsigned step = tile.begin; step < tile.end; step++) {
+    for (unsigned step = begin; step < end; step++) {
         const unsigned stage = mm_wait_full(shared.ring, at);
-        mm_tensor_multiply<T>(sums, shared, stage, adds || step > tile.begin);
-        if (step > tile.begin) {
+        mm_tensor_multiply<T>(sums, shared, stage, adds || step > begin);
+        if (step > begin) {
             mm_wgmma_wait<1>();
             mm_release<T::CLUSTER>(shared.ring, before);
         }
@@ -109,16 +109,15 @@ mm_tensor_add_up_limbs(const mm_tensor_groups &groups, const mm_tensor_shared<T>
     bool adds = false; /* until then, `sums` has no meaning */
 #pragma unroll 1
     for (unsigned group = 0; group < MM_TENSOR_LIMBS; group++) {
-        mm_work_tile part = tile;
-        part.begin = max(tile.begin, groups.begin[group]);
-        part.end = min(tile.end, groups.begin[group + 1]);
+        const unsigned begin = max(tile.begin, groups.begin[group]);
+        const unsigned end = min(tile.end, groups.begin[group + 1]);
 #pragma unroll
         for (unsigned i = 0; i < T::SUMS; i++)
             sums[i] <<= 8;
         mm_wgmma_fence_registers(sums);
-        if (part.begin >= part.end)
+        if (begin >= end)
             continue;
-        mm_tensor_add_up<T>(shared, part, at, sums, adds);
+        mm_tensor_add_up<T>(shared, begin, end, at, sums, adds);
         adds = true;
     }
 }
@@ -170,7 +169,7 @@ struct mm_wgmma_roles {
             else if constexpr (T::HAS_LIMBS)
                 mm_tensor_add_up_limbs<T>(plan.groups, shared, work, at, sums);
             else
-                mm_tensor_add_up<T>(shared, work, at, sums);
+                mm_tensor_add_up<T>(shared, work.begin, work.end, at, sums);
             if (mm_is_whole(plan, work))
                 mm_tensor_epilogue<T>(plan, shared, walk.tile, at, sums);
             else
