@@ -1,12 +1,10 @@
 /* Tests the workspace, kernel arguments and clusters of fp32_tensor. The kernels are fakes. */
-#include "gpu/cuda/device.h"
-#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants/fp32_tensor/plan.h"
 #include "gpu/cuda/variants/simt.h"
 #include "gpu/cuda/variants.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/gpu/cuda_kept.h"
 
-enum { MULTIPROCESSORS = 132, SIMT_BYTES = 1000 };
+enum { SIMT_BYTES = 1000 };
 
 static const char kernels[4];
 const void *const mm_fp32_scan_kernel = &kernels[0];
@@ -24,18 +22,8 @@ static struct {
     unsigned simts;
     unsigned loads;
     size_t cleared;
-    unsigned notes; /* has a bit for each operand whose halves were kept */
     unsigned split_blocks;
 } seen;
-
-static _Alignas(256) char scratch[1 << 26]; /* never written */
-
-/* Memory that keeps the halves of stored operands. */
-static _Alignas(256) char kept[2][1 << 20];
-static struct {
-    bool is_kept, is_filled;
-    size_t bytes;
-} keeping[2];
 
 unsigned mm_fp32_scan_blocks(const struct mm_fp32_operand *operand) {
     return operand->lines;
@@ -93,27 +81,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
     return cudaSuccess;
 }
 
-void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
-                              size_t bytes, bool *is_filled) {
-    assert_ptr_equal(from, scratch);
-    assert_true(!keeping[slot].is_kept || bytes <= sizeof kept[slot]);
-    keeping[slot].bytes = bytes;
-    *is_filled = keeping[slot].is_filled;
-    return keeping[slot].is_kept ? kept[slot] : NULL;
-}
-
-cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
-    seen.notes |= 1u << slot;
-    return cudaSuccess;
-}
-
-enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
-                              struct mm_error *error) {
-    return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
-}
-
 static struct mm_path path;
-static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
 static struct mm_product product_of(size_t m, size_t k, size_t n) {
     return (struct mm_product){.m = m,
@@ -139,11 +107,6 @@ static size_t launch(const struct mm_product *product, bool is_frugal) {
     }
     assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
     return plan.workspace_bytes;
-}
-
-static size_t offset_of(const void *piece) {
-    assert_true((const char *)piece >= scratch);
-    return (size_t)((const char *)piece - scratch);
 }
 
 /* The parts of the workspace are aligned and do not overlap. Parts that must be zeroed come first. */
@@ -206,12 +169,8 @@ static void each_shape_has_its_memory(void **state) {
 static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
     for (unsigned filled = 0; filled < 4; filled++) {
-        for (unsigned slot = 0; slot < 2; slot++) {
-            keeping[slot].is_kept = true;
-            keeping[slot].is_filled = filled >> slot & 1;
-        }
+        keep_copies(filled);
         launch(&product, false);
-        assert_int_equal(seen.notes, 3 - filled);
         assert_int_equal(seen.split_blocks, (filled & 1 ? 0 : 300) + (filled & 2 ? 0 : 80));
         const struct {
             const void *flags, *max, *lost, *tiles;
@@ -220,20 +179,20 @@ static void halves_are_kept(void **state) {
             {seen.plan.a_flags, seen.plan.max_a, seen.plan.lost_a, seen.plan.a, 300, 512 * 2 * 2 * 128},
             {seen.plan.b_flags, seen.plan.max_b, seen.plan.lost_b, seen.plan.b, 80, 192 * 2 * 2 * 128}};
         for (unsigned slot = 0; slot < 2; slot++) {
-            assert_ptr_equal(operands[slot].flags, kept[slot]);
-            assert_true((const char *)operands[slot].max >= kept[slot] + sizeof(struct mm_fp32_flags));
+            assert_int_equal(kept[slot].is_noted, !(filled >> slot & 1));
+            assert_ptr_equal(operands[slot].flags, kept[slot].copy);
+            assert_true((const char *)operands[slot].max >= kept[slot].copy + sizeof(struct mm_fp32_flags));
             assert_true((const char *)operands[slot].lost >=
                         (const char *)operands[slot].max + operands[slot].lines * sizeof(unsigned));
             assert_true((const char *)operands[slot].tiles >=
                         (const char *)operands[slot].lost +
                             operands[slot].lines * sizeof(unsigned long long));
             assert_true((const char *)operands[slot].tiles + operands[slot].tile_bytes <=
-                        kept[slot] + keeping[slot].bytes);
+                        kept[slot].copy + kept[slot].bytes);
         }
-        assert_true((const char *)seen.plan.flags >= scratch &&
-                    (const char *)seen.plan.flags < scratch + sizeof scratch);
+        offset_of(seen.plan.flags);
     }
-    memset(keeping, 0, sizeof keeping);
+    keep_no_copies();
 }
 
 /* simt computes vectors, k = 0 and huge products. Without memory for halves, simt computes all products. */

@@ -1,13 +1,11 @@
 /* Tests the workspace and kernel arguments of fp64_tensor. The kernels are fakes. */
-#include "gpu/cuda/device.h"
-#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/variants.h"
 #include "gpu/cuda/variants/fp64_tensor/plan.h"
 #include "gpu/cuda/variants/tensor/plan.h"
 #include "gpu/cuda/variants/tensor/tensor.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/gpu/cuda_kept.h"
 
-enum { MULTIPROCESSORS = 132, NATIVE_BYTES = 1000 };
+enum { NATIVE_BYTES = 1000 };
 
 static const char kernels[6];
 const void *const mm_fp64_scan_kernel = &kernels[0];
@@ -31,15 +29,8 @@ static struct {
     unsigned native_count;
     unsigned loads;
     unsigned clears;
-    unsigned notes; /* has a bit for each operand whose residues were kept */
     unsigned residue_blocks;
 } seen;
-
-static _Alignas(256) char scratch[1 << 27]; /* never written */
-
-/* Memory that keeps the residues of stored operands. */
-static _Alignas(256) char kept[2][1 << 20];
-static struct { bool is_kept, is_filled; } keeping[2];
 
 void mm_fp64_set_limits(struct mm_fp64_plan *plan) {
     plan->limit = plan->a.k;
@@ -118,26 +109,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
     return cudaSuccess;
 }
 
-void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
-                              size_t bytes, bool *is_filled) {
-    assert_ptr_equal(from, scratch);
-    assert_true(!keeping[slot].is_kept || bytes <= sizeof kept[slot]);
-    *is_filled = keeping[slot].is_filled;
-    return keeping[slot].is_kept ? kept[slot] : NULL;
-}
-
-cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
-    seen.notes |= 1u << slot;
-    return cudaSuccess;
-}
-
-enum mm_status mm_cuda_status(struct mm_cuda_device *device, cudaError_t code, const char *doing,
-                              struct mm_error *error) {
-    return code == cudaSuccess ? MM_OK : mm_fail(error, MM_INTERNAL, "%s", doing);
-}
-
 static struct mm_path path;
-static struct mm_cuda_device device = {.head.multiprocessors = MULTIPROCESSORS};
 
 /* Plans, prepares and enqueues a product. Returns the bytes of the workspace. */
 static size_t launch(size_t m, size_t k, size_t n, bool is_frugal) {
@@ -156,11 +128,6 @@ static size_t launch(size_t m, size_t k, size_t n, bool is_frugal) {
     assert_int_equal(plan.prepare(&plan, &product, &lane, &error), MM_OK);
     assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);
     return plan.workspace_bytes;
-}
-
-static size_t offset_of(const void *piece) {
-    assert_true((const char *)piece >= scratch);
-    return (size_t)((const char *)piece - scratch);
 }
 
 /* The parts of the workspace are aligned and do not overlap. */
@@ -223,20 +190,18 @@ static void each_shape_has_its_memory(void **state) {
 /* The residues of a stored operand are computed only once. Later products use them. */
 static void residues_are_kept(void **state) {
     for (unsigned filled = 0; filled < 4; filled++) {
-        for (unsigned slot = 0; slot < 2; slot++) {
-            keeping[slot].is_kept = true;
-            keeping[slot].is_filled = filled >> slot & 1;
-        }
+        keep_copies(filled);
         launch(300, 70, 80, false);
-        assert_int_equal(seen.notes, 3 - filled);
+        for (unsigned slot = 0; slot < 2; slot++)
+            assert_int_equal(kept[slot].is_noted, !(filled >> slot & 1));
         assert_int_equal(seen.passes, filled == 3 ? 0 : 3);
         assert_int_equal(seen.residue_blocks, (filled & 1 ? 0 : 300) + (filled & 2 ? 0 : 3));
         assert_int_equal(seen.clears, !(filled & 1) + !(filled & 2));
-        assert_ptr_equal(seen.plan.a.seen, kept[0]);
-        assert_ptr_equal(seen.plan.b.seen, kept[1]);
-        assert_true(offset_of(seen.plan.flags) < sizeof scratch);
+        assert_ptr_equal(seen.plan.a.seen, kept[0].copy);
+        assert_ptr_equal(seen.plan.b.seen, kept[1].copy);
+        offset_of(seen.plan.flags);
     }
-    memset(keeping, 0, sizeof keeping);
+    keep_no_copies();
 }
 
 /* tensor computes products that fp64_tensor cannot count, and all products if memory is short. */
