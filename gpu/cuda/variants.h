@@ -17,7 +17,7 @@ __BEGIN_DECLS
     "gpu/cuda/variants/follow.cuh"
 #define MM_CUDA_TENSOR_SOURCES \
     "gpu/cuda/variants/tensor/product.cuh", "gpu/cuda/variants/tensor/small.cu", "gpu/cuda/variants/tensor/wgmma.cuh", "gpu/cuda/variants/tensor/store.cuh", \
-    "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/plan.h", \
+    "gpu/cuda/variants/tensor/tensor.c", "gpu/cuda/variants/tensor/maps.c", "gpu/cuda/variants/tensor/way.c", "gpu/cuda/variants/tensor/plan.h", \
     "gpu/cuda/variants/tensor/float64.cu", "gpu/cuda/variants/tensor/float16.cu", "gpu/cuda/variants/tensor/bfloat16.cu", \
     "gpu/cuda/variants/tensor/float8_e4m3fn.cu", "gpu/cuda/variants/tensor/float8_e5m2.cu", "gpu/cuda/variants/tensor/int8.cu", \
     "gpu/cuda/variants/tensor/uint8.cu", "gpu/cuda/variants/tensor/int32.cu", "gpu/cuda/variants/tensor/limbs.cu", \

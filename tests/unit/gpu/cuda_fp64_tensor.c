@@ -70,8 +70,8 @@ enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct m
     return MM_OK;
 }
 
-enum mm_status mm_cuda_map_bytes(struct mm_lane *lane, const struct mm_matrix *matrix, size_t count,
-                                 unsigned lines, CUtensorMap *map, struct mm_error *error) {
+enum mm_status mm_cuda_map(struct mm_lane *lane, CUtensorMapDataType type, const struct mm_matrix *matrix,
+                           size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error) {
     assert_int_equal(count, MM_FP64_MODULI);
     assert_true(lines > 0 && lines <= 128);
     seen.planes[seen.maps++] = *matrix;

@@ -219,7 +219,7 @@ static enum mm_status map_planes(const struct mm_fp64_operand *operand, unsigned
                                      .cols = operand->k,
                                      .ld = operand->k_bytes,
                                      .dtype = MM_INT8};
-    return mm_cuda_map_bytes(lane, &planes, MM_FP64_MODULI, lines, map, error);
+    return mm_cuda_map(lane, CU_TENSOR_MAP_DATA_TYPE_UINT8, &planes, MM_FP64_MODULI, lines, map, error);
 }
 
 /* Multiplies the residues as a stack of products, and computes C from the results. */

@@ -32,7 +32,8 @@
  *     float64.cu               float64: consumers that use mma.sync and store C from registers
  *     limbs.cu                 int32: the copies of the operands
  *     partial_sums.cu          the fix-up
- *     tensor.c, way.c          the host: tensor maps, copies, launch; the choice of tile and schedule
+ *     tensor.c, maps.c         the host: copies and launch; tensor maps
+ *     way.c                    the choice of tile and schedule
  *     ../wgmma/                code that fp32_tensor uses too: roles and stages of a block, schedule, PTX
  *
  * The traits of a tile are a class T with

@@ -119,11 +119,6 @@ struct call {
     size_t bytes; /* bytes of the workspace: partial sums, then copies of A and of B */
 };
 
-static size_t cluster_tiles_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel) {
-    return mm_product_count(product) * mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows) *
-           mm_size_divide_up(product->n, kernel->cols);
-}
-
 static struct call call_of(const struct mm_plan *plan, const struct mm_product *product) {
     struct call call = {.type = type_of(product->a.dtype)};
     const struct mm_tensor_kernels *kernels = call.type->kernels;
@@ -141,83 +136,24 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
 
 /* --- tensor maps --------------------------------------------------------------------------------- */
 
-typedef CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
-                        const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
-                        const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
-                        CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                        CUtensorMapFloatOOBfill fill);
-
-/* Looks up the function for tensor maps at run time, because the program does not link with the driver. */
-static enum mm_status find_encode(struct mm_lane *lane, encode **function, struct mm_error *error) {
-    static encode *known;
-    static const char name[] = "cuTensorMapEncodeTiled";
-    enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-    void *found = NULL;
-    *function = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (*function != NULL)
-        return MM_OK;
-#if CUDART_VERSION >= 12050
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
-#else
-    const cudaError_t code = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
-#endif
-    if (code != cudaSuccess || found == NULL)
-        return mm_cuda_status(lane->device, code == cudaSuccess ? cudaErrorSymbolNotFound : code,
-                              "looking for the driver's tensor maps", error);
-    *function = (encode *)found;
-    __atomic_store_n(&known, *function, __ATOMIC_RELAXED);
-    return MM_OK;
-}
-
-/* Encodes a tensor map of `count` matrices that lie one below another. A box has `lines` rows of 128
- * bytes. */
-static enum mm_status map_matrix(encode *function, CUtensorMapDataType type, const struct mm_matrix *matrix,
-                                 size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error) {
-    const size_t bytes = mm_dtype_bytes(matrix->dtype);
-    const size_t rows = matrix->rows / count;
-    const cuuint64_t dims[] = {matrix->cols, rows, count};
-    const cuuint64_t strides[] = {matrix->ld * bytes, rows * matrix->ld * bytes};
-    const cuuint32_t box[] = {(cuuint32_t)(MM_TENSOR_LINE_BYTES / bytes), lines, 1};
-    const cuuint32_t ones[] = {1, 1, 1};
-    const CUresult code = function(map, type, 3, matrix->data, dims, strides, box, ones,
-                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    return code == CUDA_SUCCESS
-               ? MM_OK
-               : mm_fail(error, MM_INTERNAL,
-                         "the driver refuses a tensor map of %zu x %zu elements in rows of %zu "
-                         "(error %d)",
-                         rows, matrix->cols, matrix->ld, (int)code);
-}
-
-enum mm_status mm_cuda_map_bytes(struct mm_lane *lane, const struct mm_matrix *matrix, size_t count,
-                                 unsigned lines, CUtensorMap *map, struct mm_error *error) {
-    encode *function = NULL;
-    const enum mm_status status = find_encode(lane, &function, error);
-    return status != MM_OK
-               ? status
-               : map_matrix(function, CU_TENSOR_MAP_DATA_TYPE_UINT8, matrix, count, lines, map, error);
-}
-
 /* Encodes *map, or sets *unaligned if TMA cannot load the operand. A K-major box has `lines` rows. */
-static enum mm_status map_operand(encode *function, const struct type *type, const struct operand *operand,
-                                  unsigned lines, CUtensorMap *map, struct mm_matrix *unaligned,
-                                  struct mm_error *error) {
+static enum mm_status map_operand(struct mm_lane *lane, const struct type *type,
+                                  const struct operand *operand, unsigned lines, CUtensorMap *map,
+                                  struct mm_matrix *unaligned, struct mm_error *error) {
     if (!operand->is_unaligned)
-        return map_matrix(function, type->element, &operand->matrix, operand->matrices,
-                          operand->square > 0 ? operand->square : lines, map, error);
+        return mm_cuda_map(lane, type->element, &operand->matrix, operand->matrices,
+                           operand->square > 0 ? operand->square : lines, map, error);
     *unaligned = operand->matrix;
     unaligned->rows /= operand->matrices;
     return MM_OK;
 }
 
 /* Encodes a tensor map of C or of the addend, in boxes of 128 bytes × the rows of a consumer. */
-static enum mm_status map_result(encode *function, const struct mm_matrix *matrix, size_t count,
+static enum mm_status map_result(struct mm_lane *lane, const struct mm_matrix *matrix, size_t count,
                                  CUtensorMap *map, struct mm_error *error) {
     const bool is_narrow = mm_dtype_bytes(matrix->dtype) == 2;
-    return map_matrix(function, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                      matrix, count, MM_CONSUMER_ROWS, map, error);
+    return mm_cuda_map(lane, is_narrow ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                       matrix, count, MM_CONSUMER_ROWS, map, error);
 }
 
 /* Whether TMA can store C. TMA writes 16 bytes at a time, even past the end of a row. So threads must store C
@@ -228,16 +164,17 @@ static bool can_map_c(const struct type *type, const struct mm_product *product)
 }
 
 /* Encodes the tensor maps of C and of the addend, if TMA can copy them. */
-static enum mm_status map_results(encode *function, const struct type *type, const struct mm_product *product,
-                                  struct mm_tensor_plan *plan, struct mm_error *error) {
+static enum mm_status map_results(struct mm_lane *lane, const struct type *type,
+                                  const struct mm_product *product, struct mm_tensor_plan *plan,
+                                  struct mm_error *error) {
     const struct mm_matrix *addend = &product->addend;
     const size_t addends = product->stack == NULL ? 1 : product->stack->addend_count;
     enum mm_status status = MM_OK;
     plan->maps_c = can_map_c(type, product);
     if (plan->maps_c)
-        status = map_result(function, &product->c, mm_product_count(product), &plan->of_c, error);
+        status = map_result(lane, &product->c, mm_product_count(product), &plan->of_c, error);
     if (status == MM_OK && plan->product.addend.rows > 0 && !type->kernels->threads_copy)
-        status = map_result(function, addend, addends, &plan->of_addend, error);
+        status = map_result(lane, addend, addends, &plan->of_addend, error);
     return status;
 }
 
@@ -340,18 +277,16 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
         .groups = mm_tensor_groups_of(product->k),
         .product = mm_product_item(product, 0)};
     void *arguments[] = {&plan};
-    encode *function = NULL;
     if (product->stack != NULL)
         place_stack(product->stack, &plan);
     if (!product->epilogue.is_set)
         plan.product.addend.rows = plan.product.bias.rows = 0;
-    enum mm_status status = find_encode(lane, &function, error);
+    enum mm_status status =
+        map_operand(lane, call->type, &call->a, plan.a_lines, &plan.a, &plan.unaligned_a, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->a, plan.a_lines, &plan.a, &plan.unaligned_a, error);
+        status = map_operand(lane, call->type, &call->b, plan.b_lines, &plan.b, &plan.unaligned_b, error);
     if (status == MM_OK)
-        status = map_operand(function, call->type, &call->b, plan.b_lines, &plan.b, &plan.unaligned_b, error);
-    if (status == MM_OK)
-        status = map_results(function, call->type, product, &plan, error);
+        status = map_results(lane, call->type, product, &plan, error);
     const dim3 grid = {call->schedule.clusters * cluster, 1, 1};
     if (status == MM_OK)
         status = mm_cuda_enqueue(&layout, grid, arguments, lane, error);
@@ -407,8 +342,10 @@ static bool is_stackable(const struct call *call) {
 
 /* Whether the number of cluster tiles of all products fits in 31 bits. */
 static bool is_countable(const struct mm_product *product) {
-    const struct mm_tensor_kernels *kernels = type_of(product->a.dtype)->kernels;
-    return cluster_tiles_of(product, &kernels->of[MM_TENSOR_TINY][0][0]) <= INT32_MAX;
+    const struct mm_tensor_kernel *kernel = &type_of(product->a.dtype)->kernels->of[MM_TENSOR_TINY][0][0];
+    const size_t each = mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows) *
+                        mm_size_divide_up(product->n, kernel->cols);
+    return mm_product_count(product) * each <= INT32_MAX;
 }
 
 /* Whether the kernels can apply the product's epilogue. They support no activation but none and relu, and for

@@ -1,4 +1,5 @@
-/* What `tensor` does for other variants. Call these functions only on the thread that uses the lane. */
+/* Tensor maps, and what `tensor` does for other variants. Call these functions only on the thread that uses
+ * the lane. */
 #pragma once
 
 #include "gpu/cuda/lane.h"
@@ -16,9 +17,9 @@ enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct m
                                       struct mm_lane *lane, void *workspace, const unsigned *products,
                                       struct mm_error *error);
 
-/* Encodes a tensor map of `count` matrices of int8 that lie one below another, and whose rows begin at
- * multiples of 16 bytes. A box has `lines` rows of 128 bytes. */
-enum mm_status mm_cuda_map_bytes(struct mm_lane *lane, const struct mm_matrix *matrix, size_t count,
-                                 unsigned lines, CUtensorMap *map, struct mm_error *error);
+/* Encodes a tensor map of `count` matrices that lie one below another, and whose rows begin at multiples of
+ * 16 bytes. `type` says how TMA sees the elements. A box has `lines` rows of 128 bytes. */
+enum mm_status mm_cuda_map(struct mm_lane *lane, CUtensorMapDataType type, const struct mm_matrix *matrix,
+                           size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error);
 
 __END_DECLS
