@@ -72,7 +72,9 @@ static void write_dtypes(const struct filling *filling) {
 }
 
 static void write_reference(FILE *out, const char *kind, struct mm_slice name) {
-    fprintf(out, "{\"$ref\": \"#/components/%s/%.*s\"}", kind, (int)name.length, name.start);
+    fprintf(out, "{\"$ref\": \"#/components/%s/", kind);
+    fwrite(name.start, 1, name.length, out);
+    fputs("\"}", out);
 }
 
 /* The marker's argument is a list of HTTP statuses. Writes a reference to the response for each status. */
