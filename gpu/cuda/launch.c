@@ -2,7 +2,6 @@
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/variants/finish.h"
-#include "gpu/queue/progress.h"
 
 enum { GRID_Y_MAX = 65535, GRID_Z_MAX = 65535, DIMENSION_MAX = 0x7fffffff };
 

@@ -3,6 +3,7 @@
 
 #include "gpu/names.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 MM_DEFINE_NAMES(mm_op_name, mm_op, MM_OP_COUNT, MM_OP_TABLE)
@@ -90,6 +91,38 @@ struct mm_product mm_product_item(const struct mm_product *product, size_t index
         pick(&item.addend, stack->addend_count, addend);
     pick(&item.c, stack->count, index);
     return item;
+}
+
+/* Restricts a matrix X to `count` rows of op(X), from row `first` on. If of_cols, restricts X to columns of
+ * op(X) instead. */
+static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
+    const bool along = of_cols != transposed; /* whether to restrict columns of X */
+    const size_t elements = along ? first : first * matrix->ld;
+    *(along ? &matrix->cols : &matrix->rows) = count;
+    if (matrix->data != NULL)
+        matrix->data = (char *)matrix->data + elements * mm_dtype_bytes(matrix->dtype);
+}
+
+struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
+                                  size_t col, size_t cols) {
+    struct mm_product part = *product;
+    assert(row + rows <= product->m && col + cols <= product->n);
+    part.m = rows;
+    part.n = cols;
+    cut(&part.c, false, false, row, rows);
+    cut(&part.c, false, true, col, cols);
+    if (product->addend.rows > 0) {
+        cut(&part.addend, product->transpose_addend, false, row, rows);
+        cut(&part.addend, product->transpose_addend, true, col, cols);
+    }
+    if (product->bias.rows > 0)
+        cut(&part.bias, false, true, col, cols);
+    cut(&part.a, product->transpose_a, false, row, rows);
+    if (op == MM_TRANSPOSE)
+        cut(&part.a, product->transpose_a, true, col, cols);
+    else if (cols < product->n)
+        cut(&part.b, product->transpose_b, true, col, cols);
+    return part;
 }
 
 void mm_product_drop_unread(struct mm_product *product) {

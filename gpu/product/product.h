@@ -117,6 +117,11 @@ __BEGIN_DECLS
 struct mm_product mm_product_item(const struct mm_product *product, size_t index);
 __END_DECLS
 
+/* Returns a product that computes a block of C: `rows` rows from `row` on, and `cols` columns from `col` on.
+ * The matrices of the result point into the matrices of `product`. */
+struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
+                                  size_t col, size_t cols);
+
 /* Sets m, n and k from a, b and the flags. For a transposition, also empties b. If the inner dimensions of a
  * and b differ, returns MM_BAD_SHAPE with both shapes, and leaves the product untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);

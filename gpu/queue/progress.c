@@ -5,38 +5,6 @@
 
 #include <assert.h>
 
-/* Restricts a matrix X to `count` rows of op(X), from row `first` on. If of_cols, restricts X to columns of
- * op(X) instead. */
-static void cut(struct mm_matrix *matrix, bool transposed, bool of_cols, size_t first, size_t count) {
-    const bool along = of_cols != transposed; /* whether to restrict columns of X */
-    const size_t elements = along ? first : first * matrix->ld;
-    *(along ? &matrix->cols : &matrix->rows) = count;
-    if (matrix->data != NULL)
-        matrix->data = (char *)matrix->data + elements * mm_dtype_bytes(matrix->dtype);
-}
-
-struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
-                                  size_t col, size_t cols) {
-    struct mm_product part = *product;
-    assert(row + rows <= product->m && col + cols <= product->n);
-    part.m = rows;
-    part.n = cols;
-    cut(&part.c, false, false, row, rows);
-    cut(&part.c, false, true, col, cols);
-    if (product->addend.rows > 0) {
-        cut(&part.addend, product->transpose_addend, false, row, rows);
-        cut(&part.addend, product->transpose_addend, true, col, cols);
-    }
-    if (product->bias.rows > 0)
-        cut(&part.bias, false, true, col, cols);
-    cut(&part.a, product->transpose_a, false, row, rows);
-    if (op == MM_TRANSPOSE)
-        cut(&part.a, product->transpose_a, true, col, cols);
-    else if (cols < product->n)
-        cut(&part.b, product->transpose_b, true, col, cols);
-    return part;
-}
-
 /* Rounds `wanted` down to a multiple of `cut`, but at least to `cut`. If the result would exceed `most`,
  * returns `most`. */
 static size_t edge_of(double wanted, size_t cut, size_t most) {

@@ -28,11 +28,6 @@ struct mm_progress {
     struct mm_reduction_progress reduced;
 };
 
-/* Returns a product that computes a block of C: `rows` rows from `row` on, and `cols` columns from `col` on.
- * The matrices of the result point into the matrices of `product`. */
-struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
-                                  size_t col, size_t cols);
-
 /* Returns the next part for a host device. Call this only if the product is not complete. The device's
  * forecast gives the size of the first part. Without a forecast, or if the variant's `cut` is 0, the first
  * part is all of C. */

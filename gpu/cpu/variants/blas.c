@@ -3,8 +3,6 @@
  * reports why the variant cannot run. */
 #include "gpu/cpu/variants.h"
 
-#include "gpu/queue/progress.h"
-
 #if MATMULD_WITH_OPENBLAS
 #include <assert.h>
 #include <cblas.h>

@@ -1,6 +1,5 @@
 /* Tests shapes of matrices and stacks: size limits, results, and broadcasting. */
 #include "gpu/product/shape.h"
-#include "gpu/queue/progress.h"
 #include "tests/unit/unit.h"
 
 /* Reads "8,1,5,4" as a shape. "" is a single number. */
