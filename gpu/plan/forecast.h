@@ -47,6 +47,9 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
                              const struct mm_product *product);
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
 
+/* Returns the nanoseconds for copying a byte to or from the device; 0 if nothing was copied yet. */
+double mm_forecast_copy_ns(const struct mm_device *device);
+
 /* Checks mm_forecast_kernel_ns against a limit in milliseconds; 0 is no limit. Above the limit, returns
  * MM_TOO_LARGE with the variant, the limit, and the edge of the largest square product within the limit. */
 enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *variant,

@@ -1,0 +1,246 @@
+/* Finds the order and the size of tiles, and forecasts their time. */
+#include "gpu/plan/tiling.h"
+
+#include "gpu/device/backend.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Slots begin at multiples of this. */
+enum { ALIGNMENT = 256 };
+
+/* The fewest rows and columns of a tile, if the product has more. */
+enum { EDGE_MIN = 128 };
+
+size_t mm_tiling_bytes(const struct mm_tiling *tiling) {
+    return tiling->a_slots * tiling->a_bytes + tiling->b_slots * tiling->b_bytes +
+           MM_TILING_C_SLOTS * tiling->c_bytes + tiling->workspace_bytes;
+}
+
+/* In a group, the first b_slots panels of B and the last b_slots panels are used panel of A by panel of A. So
+ * a group can begin as soon as its first panel of A is on the device. And the next group can replace the
+ * panels of A one by one. All other panels of B are used one after another.
+ *
+ * Panel b of B lies in slot b % b_slots. Because every second group goes backwards, a panel always replaces
+ * the one that was used up first. */
+struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index) {
+    const size_t across = tiling->b_panels;
+    const size_t group = index / (tiling->a_slots * across), first = group * tiling->a_slots;
+    const size_t within = index - first * across;
+    const size_t down = mm_size_min(tiling->a_slots, tiling->a_panels - first);
+    const size_t head = mm_size_min(tiling->b_slots, across);
+    const size_t tail = mm_size_min(tiling->b_slots, across - head);
+    size_t row = within % down, col = within / down;
+    if (within < head * down) {
+        row = within / head;
+        col = within % head;
+    } else if (within >= (across - tail) * down) {
+        row = (within - (across - tail) * down) / tail;
+        col = across - tail + (within - (across - tail) * down) % tail;
+    }
+    const size_t b = group % 2 == 0 ? col : across - 1 - col;
+    return (struct mm_tile){first + row, b, (unsigned)row, (unsigned)(b % tiling->b_slots)};
+}
+
+struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
+                                 const struct mm_tile *tile) {
+    const size_t row = tile->a * tiling->rows, col = tile->b * tiling->cols;
+    return mm_product_part(product, MM_MATMUL, row, mm_size_min(tiling->rows, product->m - row), col,
+                           mm_size_min(tiling->cols, product->n - col));
+}
+
+/* --- the forecast -------------------------------------------------------------------------------- */
+
+/* The time from one kernel to the next, in nanoseconds. */
+static const double launch_ns = 20000.0;
+
+/* Rates of a device for one product, in nanoseconds. */
+struct rates {
+    double element; /* for the kernel of an element of C */
+    double byte;    /* for copying a byte */
+};
+
+static struct rates rates_of(const struct mm_plan *plan, const struct mm_product *product) {
+    const double assumed_byte_ns = 0.02;
+    const double byte_ns = mm_forecast_copy_ns(plan->device);
+    return (struct rates){.element = mm_forecast_kernel_ns(plan->device, plan->variant, product) /
+                                     ((double)product->m * (double)product->n),
+                          .byte = byte_ns > 0.0 ? byte_ns : assumed_byte_ns};
+}
+
+/* A slot during the forecast. */
+struct slot {
+    size_t panel; /* which panel it has: the index plus 1; 0 if the slot is empty */
+    double copied_ns;
+    double used_ns; /* end of the last use */
+};
+
+/* The three engines of a device work at the same time. Each member is when the engine's last work ends. */
+struct engines {
+    double upload_ns;
+    double kernel_ns;
+    double download_ns;
+};
+
+/* Returns how long copying `bytes` of a panel to the slot takes, or 0 if the slot has the panel. */
+static double upload(struct slot *slot, size_t panel, double bytes, const struct rates *rates,
+                     struct engines *engines) {
+    if (slot->panel == panel + 1)
+        return 0.0;
+    engines->upload_ns = fmax(engines->upload_ns, slot->used_ns) + bytes * rates->byte;
+    slot->panel = panel + 1;
+    slot->copied_ns = engines->upload_ns;
+    return bytes * rates->byte;
+}
+
+/* Plays the tiles through. */
+static struct mm_tiling_forecast play(const struct mm_tiling *tiling, const struct mm_product *product,
+                                      const struct rates *rates) {
+    const double line_bytes = (double)product->k * (double)mm_dtype_bytes(product->a.dtype);
+    const double c_bytes = (double)mm_dtype_bytes(product->c.dtype);
+    struct mm_tiling_forecast forecast = {0};
+    struct engines engines = {0};
+    struct slot a_slots[MM_TILING_SLOTS_MAX] = {0}, b_slots[MM_TILING_SLOTS_MAX] = {0};
+    struct slot c_slots[MM_TILING_C_SLOTS] = {0};
+    for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
+        const struct mm_tile tile = mm_tiling_tile(tiling, index);
+        const double rows = (double)mm_size_min(tiling->rows, product->m - tile.a * tiling->rows);
+        const double cols = (double)mm_size_min(tiling->cols, product->n - tile.b * tiling->cols);
+        const double tile_bytes = rows * cols * c_bytes, kernel_ns = rows * cols * rates->element;
+        struct slot *a = &a_slots[tile.a_slot], *b = &b_slots[tile.b_slot];
+        struct slot *c = &c_slots[index % MM_TILING_C_SLOTS];
+        forecast.upload_ns += upload(a, tile.a, rows * line_bytes, rates, &engines);
+        forecast.upload_ns += upload(b, tile.b, cols * line_bytes, rates, &engines);
+        if (product->addend.rows > 0)
+            forecast.upload_ns += upload(c, index, tile_bytes, rates, &engines);
+        const double ready_ns = fmax(fmax(a->copied_ns, b->copied_ns), fmax(c->copied_ns, c->used_ns));
+        if (index == 0)
+            forecast.first_ns = ready_ns;
+        engines.kernel_ns = fmax(engines.kernel_ns, ready_ns) + launch_ns + kernel_ns;
+        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + tile_bytes * rates->byte;
+        a->used_ns = b->used_ns = engines.kernel_ns;
+        c->used_ns = engines.download_ns;
+        forecast.kernel_ns += kernel_ns;
+    }
+    forecast.ns = engines.download_ns;
+    forecast.last_ns = engines.download_ns - engines.kernel_ns;
+    return forecast;
+}
+
+struct mm_tiling_forecast mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
+                                             const struct mm_product *product) {
+    const struct rates rates = rates_of(plan, product);
+    return play(tiling, product, &rates);
+}
+
+/* --- the search ---------------------------------------------------------------------------------- */
+
+static size_t slot_bytes(const struct mm_matrix *matrix) {
+    return mm_size_round_up(mm_matrix_bytes(matrix), ALIGNMENT);
+}
+
+/* Sets the numbers of panels, and the bytes of the slots and of the workspace. Returns false if the variant
+ * does not support the tiles. */
+static bool complete(const struct mm_plan *plan, const struct mm_product *product, struct mm_tiling *tiling) {
+    const struct mm_tile largest = {0};
+    const struct mm_product cut = mm_tiling_part(tiling, product, &largest), part = mm_product_dense(&cut);
+    struct mm_plan of_tile;
+    if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
+        return false;
+    tiling->a_panels = mm_size_divide_up(product->m, tiling->rows);
+    tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
+    tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
+    tiling->b_slots = (unsigned)mm_size_min(tiling->b_slots, tiling->b_panels);
+    tiling->a_bytes = slot_bytes(&part.a);
+    tiling->b_bytes = slot_bytes(&part.b);
+    tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
+    tiling->workspace_bytes = of_tile.workspace_bytes;
+    return true;
+}
+
+/* Returns the next number to try: one more, or a quarter more. */
+static size_t next(size_t tried) {
+    return tried + (tried < 8 ? 1 : tried / 4);
+}
+
+/* The best tiles so far. */
+struct search {
+    const struct mm_plan *plan;
+    const struct mm_product *product;
+    size_t bytes;
+    struct rates rates;
+    struct mm_tiling best;
+    double best_ns; /* INFINITY if no tiles were found */
+};
+
+/* Returns a time that the product needs at least with A and C copied once, and B this many times. */
+static double least_ns(const struct search *search, double times, double tiles) {
+    const struct mm_product *product = search->product;
+    const double up_bytes =
+        (double)mm_matrix_bytes(&product->a) + times * (double)mm_matrix_bytes(&product->b);
+    const double copies_ns = fmax(up_bytes, (double)mm_matrix_bytes(&product->c)) * search->rates.byte;
+    const double kernels_ns =
+        (double)product->m * (double)product->n * search->rates.element + tiles * launch_ns;
+    return fmax(copies_ns, kernels_ns);
+}
+
+/* Whether these tiles can be faster than the best ones. Each group copies B, except the panels that are still
+ * on the device. */
+static bool is_worth(const struct search *search, const struct mm_tiling *tiling) {
+    const double groups = (double)mm_size_divide_up(tiling->a_panels, tiling->a_slots);
+    const double again = 1.0 - (double)tiling->b_slots / (double)tiling->b_panels;
+    return least_ns(search, 1.0 + (groups - 1.0) * again, (double)mm_tiling_count(tiling)) < search->best_ns;
+}
+
+/* Whether the best tiles are so good that no others can be much faster. */
+static bool is_good(const struct search *search) {
+    return search->best_ns < 1.01 * least_ns(search, 1.0, 0.0);
+}
+
+/* Tries tiles with more and more columns, while they fit. */
+static void try_cols(struct search *search, struct mm_tiling tiling, size_t unit) {
+    for (size_t times = 1; tiling.cols < search->product->n && !is_good(search); times = next(times)) {
+        struct mm_tiling tried = tiling;
+        tried.cols = tiling.cols = mm_size_min(times * unit, search->product->n);
+        if (!complete(search->plan, search->product, &tried))
+            continue;
+        if (mm_tiling_bytes(&tried) > search->bytes)
+            return;
+        if (!is_worth(search, &tried))
+            continue;
+        const double ns = play(&tried, search->product, &search->rates).ns;
+        if (ns < search->best_ns) {
+            search->best_ns = ns;
+            search->best = tried;
+        }
+    }
+}
+
+/* Returns the multiple of the block's edge that is at least EDGE_MIN. */
+static size_t unit_of(unsigned block) {
+    return mm_size_round_up(EDGE_MIN, block > 0 ? block : EDGE_MIN);
+}
+
+bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
+                    struct mm_tiling *tiling) {
+    const size_t rows_unit = unit_of(plan->layout.block_rows), cols_unit = unit_of(plan->layout.block_cols);
+    const size_t groups_max = mm_size_divide_up(product->m, rows_unit);
+    struct search search = {.plan = plan,
+                            .product = product,
+                            .bytes = bytes,
+                            .rates = rates_of(plan, product),
+                            .best_ns = INFINITY};
+    assert(product->stack == NULL && product->m > 0 && product->n > 0);
+    for (size_t groups = 1, tried = 0; tried < groups_max; groups = mm_size_min(next(groups), groups_max)) {
+        for (unsigned a_slots = 1; a_slots <= MM_TILING_SLOTS_MAX; a_slots *= 2)
+            for (unsigned b_slots = 2; b_slots <= MM_TILING_SLOTS_MAX; b_slots *= 2) {
+                const size_t rows = mm_size_divide_up(product->m, groups * a_slots);
+                const struct mm_tiling tiles = {
+                    .rows = mm_size_round_up(rows, rows_unit), .a_slots = a_slots, .b_slots = b_slots};
+                try_cols(&search, tiles, cols_unit);
+            }
+        tried = groups;
+    }
+    *tiling = search.best;
+    return search.best_ns < INFINITY;
+}
