@@ -3,6 +3,7 @@
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/stream.h"
+#include "gpu/cuda/tiles.h"
 #include "gpu/cuda/variants.h"
 
 #include <stdio.h>
@@ -117,6 +118,8 @@ static cudaError_t make(struct mm_cuda_device *device) {
         code = lane_open(device, &device->direct);
     if (code == cudaSuccess)
         code = mm_cuda_gate_make(&device->gate);
+    if (code == cudaSuccess)
+        code = mm_cuda_copier_open(&device->copier);
     for (unsigned lane = 0; lane < MM_CUDA_LANES && code == cudaSuccess; lane++)
         code = lane_open(device, &device->lanes[lane]);
     return code;
@@ -176,6 +179,7 @@ void mm_cuda_close(struct mm_device *head) {
     for (unsigned lane = MM_CUDA_LANES; lane-- > 0;)
         lane_close(&device->lanes[lane]);
     lane_close(&device->direct);
+    mm_cuda_copier_close(&device->copier);
     mm_cuda_gate_free(device->gate);
     if (device->pool != NULL)
         cudaMemPoolDestroy(device->pool);

@@ -12,12 +12,33 @@ __BEGIN_DECLS
 /* With three lanes, one job can upload while a second job computes and a third job downloads. */
 enum { MM_CUDA_LANES = 3 };
 
+/* Memory for a panel of an operand or a tile of C (gpu/plan/tiling.h). */
+struct mm_cuda_slot {
+    cudaEvent_t ready; /* the slot has been filled */
+    cudaEvent_t used;  /* the last kernel or copy that read the slot has ended */
+    size_t panel;      /* index of the operand's panel plus 1; 0 if there is none */
+};
+
+/* How many tiles are enqueued before the first of them has ended. */
+enum { MM_CUDA_TILES_AHEAD = 8 };
+
+/* Streams and events for products in tiles (tiles.h). Kernels run on the stream of the job's lane. */
+struct mm_cuda_copier {
+    cudaStream_t upload;
+    cudaStream_t download;
+    struct mm_cuda_slot a[MM_TILING_SLOTS_MAX];
+    struct mm_cuda_slot b[MM_TILING_SLOTS_MAX];
+    struct mm_cuda_slot c[MM_TILING_C_SLOTS];
+    cudaEvent_t computed[MM_CUDA_TILES_AHEAD]; /* the kernel of tile `index` modulo this number has ended */
+};
+
 struct mm_cuda_device {
     struct mm_device head;   /* first member, so a pointer to `head` can be cast to this struct */
     cudaMemPool_t pool;      /* the backend acquires all device memory from this pool */
     size_t pitch_bytes_max;  /* longest row stride of a two-dimensional copy */
     bool reads_locked_pages; /* kernels can read locked host pages at their host addresses */
     struct mm_lane lanes[MM_CUDA_LANES];
+    struct mm_cuda_copier copier;
     struct mm_lane direct;     /* runs no jobs; acquire, upload, download and measure use it */
     struct mm_cuda_gate *gate; /* makes `direct` wait until all its kernels are enqueued; owned */
     LIST_HEAD(mm_cuda_device_copies, mm_cuda_device_copy) copies; /* guarded by device_copy.c's mutex */

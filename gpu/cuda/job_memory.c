@@ -4,6 +4,7 @@
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/stream.h"
+#include "gpu/cuda/tiles.h"
 #include "gpu/store/store.h"
 
 static size_t aligned_bytes(const struct mm_matrix *matrix) {
@@ -154,12 +155,26 @@ static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     return true;
 }
 
+/* Chooses tiles, unless they were chosen before. Leaves a sixteenth of the free memory, because the pool may
+ * round up. Returns false if the job cannot run in tiles. */
+static bool use_tiles(struct mm_cuda_retry *retry) {
+    const size_t free_bytes = mm_cuda_memory_free(&retry->lane->device->head);
+    const struct mm_product product = mm_product_dense(&retry->job->product);
+    return retry->tiling.rows == 0 && retry->job->work.is_exclusive && mm_cuda_suits_tiles(retry->job) &&
+           mm_tiling_make(retry->plan, &product, free_bytes - free_bytes / 16, &retry->tiling);
+}
+
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
     if (retry->tries++ == 0) {
         mm_cuda_trim(retry->lane->device);
         return true;
     }
-    return retry->job != NULL && !are_others_busy(retry->lane) && use_less_workspace(retry->job, retry->plan);
+    if (retry->job == NULL || are_others_busy(retry->lane))
+        return false;
+    if (use_tiles(retry))
+        return true;
+    retry->tiling.rows = 0;
+    return use_less_workspace(retry->job, retry->plan);
 }
 
 void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,

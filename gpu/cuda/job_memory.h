@@ -42,16 +42,19 @@ struct mm_cuda_retry {
     struct mm_lane *lane;
     const struct mm_job *job; /* NULL if there are several jobs, or none */
     struct mm_plan *plan;     /* a retry may replace *plan with a plan that needs less workspace */
+    struct mm_tiling tiling;  /* rows is 0 until a retry chooses tiles */
     unsigned tries;
 };
 
-/* Prepares a retry after MM_NO_DEVICE_MEMORY, by step 1 or step 4 of this list. Other functions take steps 2
- * and 3. Returns false if steps 1 and 4 cannot help. The steps are tried in this order, until the job begins:
+/* Prepares a retry after MM_NO_DEVICE_MEMORY, by step 1, 4 or 5 of this list. Other functions take steps
+ * 2 and 3. Returns false if steps 1, 4 and 5 cannot help. The steps are tried in this order, until the job
+ * begins:
  * 1. Free unused memory (mm_cuda_trim).
  * 2. If several jobs failed together, try each job alone, until one begins (mm_cuda_begin).
  * 3. Wait until the device is idle, and try the job alone (gpu/queue/worker_thread.c). On an idle device,
  *    step 1 also drops device copies of stored matrices.
- * 4. Plan the job with less workspace. This step is last, because the plan may be many times slower and may
+ * 4. Run the job in tiles (tiles.h), with most of the free memory.
+ * 5. Plan the job with less workspace. This step is last, because the plan may be many times slower and may
  *    change the last bits of the result. */
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry);
 

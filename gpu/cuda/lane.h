@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/product/path.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/tiling.h"
 
 #include <cuda_runtime_api.h>
 #include <sys/cdefs.h>
@@ -23,6 +23,8 @@ struct mm_cuda_bands {
     struct mm_product product; /* the whole product, with all matrices in device memory */
     size_t products;           /* number of products in a band of a stack; used if `rows` is m */
     size_t rows;               /* number of rows of C in a band; m if a band has all rows */
+    struct mm_tiling tiling;   /* rows is 0 if the product does not run in tiles (tiles.h) */
+    size_t tile;               /* number of tiles that are enqueued so far */
     uint64_t seed;
     void *check;
     void *figures;

@@ -3,6 +3,7 @@
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
+#include "gpu/cuda/tiles.h"
 #include "gpu/check/verify.h"
 #include "gpu/queue/progress.h"
 
@@ -165,13 +166,22 @@ static bool has_bands_left(const struct mm_lane *lane) {
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-/* Enqueues the next band or check, unless the job was cancelled. Sets bands.error on failure. Also calls
- * mm_work_show_progress, so the watch does not take the job for hung while other jobs use the device. */
+static bool is_late(const struct mm_work *work) {
+    return work->deadline_ns != 0 && mm_clock_ns() > work->deadline_ns;
+}
+
+/* Enqueues the next band, tile or check, unless the job was cancelled or its deadline has passed. Sets
+ * bands.error on failure. Also calls mm_work_show_progress, so the watch does not take the job for hung while
+ * other jobs use the device. */
 static void enqueue_next(struct mm_lane *lane) {
     struct mm_cuda_bands *bands = &lane->bands;
     mm_work_show_progress(&bands->job->work);
     if (mm_work_is_cancelled(&bands->job->work))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
+    else if (is_late(&bands->job->work))
+        mm_fail(&bands->error, MM_TIMEOUT, "the deadline passed before the job was over");
+    else if (bands->tiling.rows > 0)
+        (void)mm_cuda_enqueue_tile(lane, &bands->error);
     else if (mm_job_computes(bands->job))
         (void)enqueue_band(lane, &bands->error);
     else
@@ -213,17 +223,35 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     return status;
 }
 
+/* Enqueues the first tiles of a job. */
+static enum mm_status enqueue_tiles(const struct mm_cuda_retry *retry, struct mm_job *job,
+                                    struct mm_error *error) {
+    struct mm_lane *lane = retry->lane;
+    job->progress = (struct mm_progress){.item = 0};
+    lane->bands = (struct mm_cuda_bands){.job = job, .plan = *retry->plan, .tiling = retry->tiling};
+    lane->first = MM_CUDA_BEGUN;
+    job->outcome.batched = 1;
+    job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
+    return mm_cuda_begin_tiles(lane, error);
+}
+
 /* Tries to begin the jobs as one launch. On failure, releases the jobs' device memory. A single job that has
  * a batch key begins as a batch of one job, because a batch takes less time. */
-static enum mm_status try(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                          const struct mm_plan *plan, struct mm_error *error) {
+static enum mm_status try(const struct mm_cuda_retry *retry, struct mm_job *const *jobs, unsigned count,
+                          struct mm_error *error) {
+    struct mm_lane *lane = retry->lane;
+    enum mm_status status;
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
-    const enum mm_status status = jobs[0]->work.batch_key != 0 ? mm_cuda_begin_batch(lane, jobs, count, error)
-                                                               : enqueue(lane, jobs[0], plan, error);
+    if (jobs[0]->work.batch_key != 0)
+        status = mm_cuda_begin_batch(lane, jobs, count, error);
+    else if (retry->tiling.rows > 0)
+        status = enqueue_tiles(retry, jobs[0], error);
+    else
+        status = enqueue(lane, jobs[0], retry->plan, error);
     if (status == MM_OK)
         return MM_OK;
-    cudaStreamSynchronize(lane->stream); /* until then the stream may use the jobs' matrices */
+    mm_cuda_wait(lane); /* until then the streams may use the jobs' matrices */
     mm_cuda_release_memory(jobs, count);
     return status;
 }
@@ -237,7 +265,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     struct mm_error error;
     enum mm_status status;
     do
-        status = try(lane, jobs, count, &plan, &error);
+        status = try(&retry, jobs, count, &error);
     while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status == MM_STORE_FULL && count > 1)
         status = MM_NO_DEVICE_MEMORY;
@@ -285,11 +313,17 @@ cudaError_t mm_cuda_span(const struct mm_lane *lane, enum mm_cuda_mark from, uin
     return code;
 }
 
+/* Returns the event after which is_over or `end` goes on. */
+static cudaEvent_t awaited(const struct mm_lane *lane) {
+    return lane->bands.tiling.rows > 0 && has_bands_left(lane) ? mm_cuda_tile_awaited(lane)
+                                                               : lane->marks[lane->last];
+}
+
 bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     struct mm_lane *lane = &((struct mm_cuda_device *)head)->lanes[index];
     if (mm_cuda_use(head, NULL) != MM_OK)
         return true;
-    const cudaError_t code = cudaEventQuery(lane->marks[lane->last]);
+    const cudaError_t code = cudaEventQuery(awaited(lane));
     if (code == cudaErrorNotReady)
         (void)cudaGetLastError();
     if (code == cudaSuccess && has_bands_left(lane)) {
@@ -323,13 +357,13 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
     struct mm_error error = {.status = MM_OK};
     assert(index < MM_CUDA_LANES);
     if (mm_cuda_use(head, &error) == MM_OK) {
-        cudaError_t code = cudaEventSynchronize(lane->marks[lane->last]);
+        cudaError_t code = cudaEventSynchronize(awaited(lane));
         while (code == cudaSuccess && has_bands_left(lane)) {
             enqueue_next(lane);
-            code = cudaEventSynchronize(lane->marks[lane->last]);
+            code = cudaEventSynchronize(awaited(lane));
         }
         if (code == cudaSuccess && lane->bands.error.status != MM_OK)
-            code = cudaStreamSynchronize(lane->stream); /* until then the stream may use the jobs' matrices */
+            code = mm_cuda_wait(lane); /* until then the streams may use the jobs' matrices */
         error = lane->bands.error;
         if (code == cudaSuccess && error.status == MM_OK)
             code = read_spans(lane, span_ns);

@@ -139,14 +139,29 @@ static size_t slot_bytes(const struct mm_matrix *matrix) {
     return mm_size_round_up(mm_matrix_bytes(matrix), ALIGNMENT);
 }
 
+/* Sets the bytes of the workspace. Tiles at the edges of C have fewer rows or columns, and can need more than
+ * the others. Returns false if the variant does not support a tile. */
+static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *product,
+                       struct mm_tiling *tiling) {
+    tiling->workspace_bytes = 0;
+    for (unsigned corner = 0; corner < 4; corner++) {
+        const struct mm_tile tile = {.a = corner % 2 * (tiling->a_panels - 1),
+                                     .b = corner / 2 * (tiling->b_panels - 1)};
+        const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
+        struct mm_plan of_tile;
+        if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
+            return false;
+        if (of_tile.workspace_bytes > tiling->workspace_bytes)
+            tiling->workspace_bytes = of_tile.workspace_bytes;
+    }
+    return true;
+}
+
 /* Sets the numbers of panels, and the bytes of the slots and of the workspace. Returns false if the variant
  * does not support the tiles. */
 static bool complete(const struct mm_plan *plan, const struct mm_product *product, struct mm_tiling *tiling) {
     const struct mm_tile largest = {0};
     const struct mm_product cut = mm_tiling_part(tiling, product, &largest), part = mm_product_dense(&cut);
-    struct mm_plan of_tile;
-    if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
-        return false;
     tiling->a_panels = mm_size_divide_up(product->m, tiling->rows);
     tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
     tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
@@ -154,8 +169,7 @@ static bool complete(const struct mm_plan *plan, const struct mm_product *produc
     tiling->a_bytes = slot_bytes(&part.a);
     tiling->b_bytes = slot_bytes(&part.b);
     tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
-    tiling->workspace_bytes = of_tile.workspace_bytes;
-    return true;
+    return plan_tiles(plan, product, tiling);
 }
 
 /* Returns the next number to try: one more, or a quarter more. */

@@ -81,6 +81,26 @@ void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel,
     assert_int_equal(job->outcome.span_ns[MM_SPAN_DOWNLOAD], download * 1000000);
 }
 
+/* Sets handles of streams and events. Lanes have stream 0. */
+static void set_copier(void) {
+    uintptr_t event = FAKE_EVENTS / 2;
+    struct mm_cuda_copier *copier = &device.copier;
+    copier->upload = (cudaStream_t)1;
+    copier->download = (cudaStream_t)2;
+    for (unsigned slot = 0; slot < MM_TILING_SLOTS_MAX; slot++) {
+        struct mm_cuda_slot *const slots[] = {&copier->a[slot], &copier->b[slot],
+                                              &copier->c[slot % MM_TILING_C_SLOTS]};
+        for (unsigned index = 0; index < COUNT(slots); index++) {
+            slots[index]->ready = (cudaEvent_t)event++;
+            slots[index]->used = (cudaEvent_t)event++;
+        }
+    }
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++)
+        copier->computed[index] = (cudaEvent_t)event++;
+    assert_true(event <= FAKE_EVENTS);
+    fake_forget();
+}
+
 int reset(void **state) {
     static const struct mm_backend backend = {.name = "made up",
                                               .variants = &ours,
@@ -98,6 +118,7 @@ int reset(void **state) {
     device.reads_locked_pages = true;
     device.pitch_bytes_max = 1 << 20;
     device.direct.device = &device;
+    set_copier();
     for (unsigned index = 0; index < LANES; index++) {
         device.lanes[index].device = &device;
         device.lanes[index].path = &paths[index];

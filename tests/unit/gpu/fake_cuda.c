@@ -6,6 +6,93 @@
 struct fake_cuda fake_cuda;
 const struct fake_kernels fake_kernels;
 
+/* --- races: vector clocks (L. Lamport, 1978; C. Fidge, 1988) -------------------------------------- */
+
+/* How many operations of each stream have surely ended. */
+struct clock {
+    size_t of[FAKE_STREAMS];
+};
+
+struct access {
+    const char *begin, *end;
+    bool writes;
+    size_t stream, time;
+};
+
+enum { ACCESSES_MAX = 8192 };
+
+static struct clock streams[FAKE_STREAMS], events[FAKE_EVENTS], host;
+static struct access accesses[ACCESSES_MAX];
+static size_t access_count;
+
+static void join(struct clock *into, const struct clock *other) {
+    for (size_t stream = 0; stream < FAKE_STREAMS; stream++)
+        if (other->of[stream] > into->of[stream])
+            into->of[stream] = other->of[stream];
+}
+
+static struct clock *clock_of(cudaStream_t stream) {
+    assert_true((uintptr_t)stream < FAKE_STREAMS);
+    return &streams[(uintptr_t)stream];
+}
+
+/* Returns NULL for an event that orders no streams. */
+static struct clock *clock_of_event(cudaEvent_t event) {
+    return (uintptr_t)event < FAKE_EVENTS ? &events[(uintptr_t)event] : NULL;
+}
+
+void fake_forget(void) {
+    memset(streams, 0, sizeof streams);
+    memset(events, 0, sizeof events);
+    memset(&host, 0, sizeof host);
+    access_count = 0;
+}
+
+/* Notes an access by the stream's current operation. */
+static void touch(cudaStream_t stream, const void *memory, size_t bytes, bool writes) {
+    const struct clock *now = clock_of(stream);
+    const struct access access = {.begin = memory,
+                                  .end = (const char *)memory + bytes,
+                                  .writes = writes,
+                                  .stream = (uintptr_t)stream,
+                                  .time = now->of[(uintptr_t)stream]};
+    for (size_t index = 0; index < access_count; index++) {
+        const struct access *old = &accesses[index];
+        if (old->begin < access.end && access.begin < old->end && (old->writes || writes) &&
+            now->of[old->stream] < old->time)
+            fake_cuda.races++;
+    }
+    if (bytes > 0 && access_count < ACCESSES_MAX)
+        accesses[access_count++] = access;
+}
+
+/* Begins an operation. The host enqueues it after all that the host has waited for. */
+static void begin_operation(cudaStream_t stream) {
+    join(clock_of(stream), &host);
+    clock_of(stream)->of[(uintptr_t)stream]++;
+}
+
+static void forget_memory(const char *begin, size_t bytes) {
+    size_t kept = 0;
+    for (size_t index = 0; index < access_count; index++)
+        if (accesses[index].end <= begin || accesses[index].begin >= begin + bytes)
+            accesses[kept++] = accesses[index];
+    access_count = kept;
+}
+
+void fake_expect_written(const void *memory, size_t bytes) {
+    const char *begin = memory;
+    for (size_t index = 0; index < access_count; index++)
+        if (accesses[index].begin < begin + bytes && begin < accesses[index].end)
+            assert_true(accesses[index].time <= host.of[accesses[index].stream]);
+}
+
+static void touch_matrix(cudaStream_t stream, const struct mm_matrix *matrix, bool writes) {
+    touch(stream, matrix->data, mm_matrix_bytes(matrix), writes);
+}
+
+/* --- the runtime --------------------------------------------------------------------------------- */
+
 cudaError_t cudaSetDevice(int index) {
     fake_cuda.current = index;
     return cudaSuccess;
@@ -43,6 +130,8 @@ cudaError_t cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t p
     memset(piece + HEAD, 0xff, bytes); /* fills with NaN */
     fake_cuda.memory_used += bytes;
     fake_cuda.allocations++;
+    begin_operation(stream);
+    touch(stream, piece + HEAD, bytes, true);
     *memory = piece + HEAD;
     return cudaSuccess;
 }
@@ -51,6 +140,9 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
     size_t bytes;
     memcpy(&bytes, (char *)memory - HEAD, sizeof bytes);
     fake_cuda.memory_used -= bytes;
+    begin_operation(stream);
+    touch(stream, memory, bytes, true);
+    forget_memory(memory, bytes);
     free((char *)memory - HEAD);
     return cudaSuccess;
 }
@@ -71,6 +163,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    join(&host, clock_of(stream));
     return cudaSuccess;
 }
 
@@ -86,6 +179,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (clock_of_event(event) != NULL)
+        *clock_of_event(event) = *clock_of(stream);
     return cudaSuccess;
 }
 
@@ -101,14 +196,20 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    if (clock_of_event(event) != NULL)
+        join(clock_of(stream), clock_of_event(event));
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (clock_of_event(event) != NULL && !fake_cuda.is_late)
+        join(&host, clock_of_event(event));
     return fake_cuda.is_late ? cudaErrorNotReady : fake_cuda.event_fails;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (clock_of_event(event) != NULL)
+        join(&host, clock_of_event(event));
     return fake_cuda.event_fails;
 }
 
@@ -121,6 +222,9 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
     fake_cuda.copies++;
+    begin_operation(stream);
+    touch(stream, from, bytes, false);
+    touch(stream, to, bytes, true);
     memcpy(to, from, bytes);
     return cudaSuccess;
 }
@@ -135,6 +239,9 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (to_pitch > fake_cuda.pitch_max || from_pitch > fake_cuda.pitch_max)
         return cudaErrorInvalidPitchValue;
     fake_cuda.copies++;
+    begin_operation(stream);
+    touch(stream, from, (rows - 1) * from_pitch + row_bytes, false);
+    touch(stream, to, (rows - 1) * to_pitch + row_bytes, true);
     for (size_t row = 0; row < rows; row++)
         memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
     return cudaSuccess;
@@ -303,8 +410,10 @@ static bool is_ours(const void *kernel) {
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel, void **arguments) {
-    if (fake_cuda.launch_fails != cudaSuccess)
+    if (fake_cuda.launch_fails != cudaSuccess && fake_cuda.launches_left == 0)
         return fake_cuda.launch_fails;
+    fake_cuda.launches_left -= fake_cuda.launches_left > 0;
+    begin_operation(launch->stream);
     if (launch->dynamicSmemBytes > fake_cuda.dynamic_max || launch->gridDim.y > FAKE_GRID_Y_MAX)
         return cudaErrorInvalidValue;
     fake_cuda.launched_bytes = launch->dynamicSmemBytes;
@@ -321,15 +430,26 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *ke
         compute_items(arguments[0], launch->gridDim.z, kernel == &fake_kernels.transposed_batch);
     } else if (kernel == &fake_kernels.pass) {
         fake_cuda.passes++;
-        for (unsigned index = 0; index < launch->gridDim.y; index++)
-            finish(&((const struct mm_cuda_pass *)arguments[0])->of[index]);
+        for (unsigned index = 0; index < launch->gridDim.y; index++) {
+            const struct mm_cuda_sums *sums = &((const struct mm_cuda_pass *)arguments[0])->of[index];
+            touch(launch->stream, sums->c, sums->m * sums->c_ld * sizeof(float), true);
+            if (sums->terms.addend != NULL)
+                touch(launch->stream, sums->terms.addend, sums->m * sums->n * sizeof(float), false);
+            if (sums->terms.bias != NULL)
+                touch(launch->stream, sums->terms.bias, sums->n * sizeof(float), false);
+            finish(sums);
+        }
     } else if (!is_ours(kernel)) {
         assert_true(fake_cuda.notes < 4);
         fake_cuda.noted[fake_cuda.notes].product = *(const struct mm_product *)arguments[0];
         fake_cuda.noted[fake_cuda.notes++].grid = launch->gridDim;
     } else {
+        const struct mm_product *product = arguments[0];
         fake_cuda.launches++;
-        fake_compute(arguments[0], kernel == &fake_kernels.transposed);
+        touch_matrix(launch->stream, &product->a, false);
+        touch_matrix(launch->stream, &product->b, false);
+        touch_matrix(launch->stream, &product->c, true);
+        fake_compute(product, kernel == &fake_kernels.transposed);
     }
     return cudaSuccess;
 }

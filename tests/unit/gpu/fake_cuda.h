@@ -1,5 +1,7 @@
 /* A fake CUDA runtime that replaces the real one in tests. Device memory is host memory. Each call has
- * finished when it returns. The file also replaces mm_cuda_gather, the gate and the check of a product. */
+ * finished when it returns. But the runtime knows which accesses the real one could reorder (races). The
+ * handles of streams are below FAKE_STREAMS, and those of events that order streams below FAKE_EVENTS. The
+ * file also replaces mm_cuda_gather, the gate and the check of a product. */
 #pragma once
 
 #include "gpu/cuda/batch.h"
@@ -39,9 +41,11 @@ struct fake_cuda {
     cudaError_t check_fails;
     cudaError_t launch_fails;
     cudaError_t event_fails;
-    bool is_late;    /* if set, no event has completed */
-    int current;     /* index of the current device */
-    bool is_lost[4]; /* all calls fail on the device with this index */
+    bool is_late;           /* if set, no event has completed */
+    int current;            /* index of the current device */
+    bool is_lost[4];        /* all calls fail on the device with this index */
+    unsigned races;         /* accesses that need not come after an earlier access to the same memory */
+    unsigned launches_left; /* launch_fails counts only after this many launches */
 };
 extern struct fake_cuda fake_cuda;
 
@@ -50,12 +54,19 @@ struct fake_kernels {
     char plain, transposed, plain_batch, transposed_batch, lonely, pass;
 };
 extern const struct fake_kernels fake_kernels;
+enum { FAKE_STREAMS = 3, FAKE_EVENTS = 128 };
 enum { FAKE_BLOCK = 16, FAKE_GRID_Y_MAX = 65535 };
 
 /* Returns the depth of each of two parts of k, or 0 if k is not divided. */
 static inline unsigned fake_split_depth(size_t k) {
     return (unsigned)(k / 2);
 }
+
+/* Asserts that the host has waited for all accesses to the memory. */
+void fake_expect_written(const void *memory, size_t bytes);
+
+/* Forgets all accesses to memory. */
+void fake_forget(void);
 
 /* Computes the product on the host. If `transposes`, A is stored transposed. */
 void fake_compute(const struct mm_product *product, bool transposes);

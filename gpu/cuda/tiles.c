@@ -1,0 +1,285 @@
+/* Enqueues the tiles of a product on three streams. Uploads run ahead as far as there are free slots. */
+#include "gpu/cuda/tiles.h"
+
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/stream.h"
+
+#include <assert.h>
+
+static struct mm_cuda_copier *copier_of(const struct mm_lane *lane) {
+    return &lane->device->copier;
+}
+
+static cudaError_t open_slots(struct mm_cuda_slot *slots, unsigned count) {
+    cudaError_t code = cudaSuccess;
+    for (unsigned index = 0; index < count && code == cudaSuccess; index++) {
+        code = cudaEventCreateWithFlags(&slots[index].ready, cudaEventDisableTiming);
+        if (code == cudaSuccess)
+            code = cudaEventCreateWithFlags(&slots[index].used, cudaEventDisableTiming);
+    }
+    return code;
+}
+
+cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier) {
+    cudaError_t code = cudaStreamCreateWithFlags(&copier->upload, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&copier->download, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = open_slots(copier->a, MM_TILING_SLOTS_MAX);
+    if (code == cudaSuccess)
+        code = open_slots(copier->b, MM_TILING_SLOTS_MAX);
+    if (code == cudaSuccess)
+        code = open_slots(copier->c, MM_TILING_C_SLOTS);
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD && code == cudaSuccess; index++)
+        code = cudaEventCreateWithFlags(&copier->computed[index], cudaEventDisableTiming);
+    return code;
+}
+
+static void close_event(cudaEvent_t event) {
+    if (event != NULL)
+        cudaEventDestroy(event);
+}
+
+static void close_slots(const struct mm_cuda_slot *slots, unsigned count) {
+    for (unsigned index = 0; index < count; index++) {
+        close_event(slots[index].ready);
+        close_event(slots[index].used);
+    }
+}
+
+void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
+    close_slots(copier->a, MM_TILING_SLOTS_MAX);
+    close_slots(copier->b, MM_TILING_SLOTS_MAX);
+    close_slots(copier->c, MM_TILING_C_SLOTS);
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++)
+        close_event(copier->computed[index]);
+    if (copier->upload != NULL)
+        cudaStreamDestroy(copier->upload);
+    if (copier->download != NULL)
+        cudaStreamDestroy(copier->download);
+}
+
+bool mm_cuda_suits_tiles(const struct mm_job *job) {
+    return job->plan.variant->op == MM_MATMUL && job->work.batch_key == 0 && job->product.stack == NULL &&
+           mm_job_is_inline(job) && !job->stores_c && !job->verify && !job->reduces;
+}
+
+cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
+    cudaError_t code = cudaStreamSynchronize(lane->stream);
+    if (lane->bands.tiling.rows == 0)
+        return code;
+    const cudaStream_t streams[] = {copier_of(lane)->upload, copier_of(lane)->download};
+    for (unsigned index = 0; index < 2; index++) {
+        const cudaError_t waited = cudaStreamSynchronize(streams[index]);
+        code = code == cudaSuccess ? waited : code;
+    }
+    return code;
+}
+
+/* --- one tile ------------------------------------------------------------------------------------ */
+
+/* A tile while it is enqueued. */
+struct work {
+    struct mm_lane *lane;
+    struct mm_lane upload; /* its stream is the copier's; mm_cuda_copy_matrix takes a lane */
+    struct mm_lane download;
+    struct mm_tile tile;
+    struct mm_cuda_slot *a;
+    struct mm_cuda_slot *b;
+    struct mm_cuda_slot *c;
+    struct mm_product on_host;
+    struct mm_product on_device;
+};
+
+/* Sets the addresses of the tile's matrices in the slots. The slots lie one after another: A, B, C. */
+static void place(struct work *work, size_t index) {
+    const struct mm_tiling *tiling = &work->lane->bands.tiling;
+    struct mm_product *product = &work->on_device;
+    char *a = work->lane->workspace;
+    char *b = a + tiling->a_slots * tiling->a_bytes;
+    char *c = b + tiling->b_slots * tiling->b_bytes + index % MM_TILING_C_SLOTS * tiling->c_bytes;
+    product->a.data = a + work->tile.a_slot * tiling->a_bytes;
+    product->b.data = b + work->tile.b_slot * tiling->b_bytes;
+    product->c.data = c;
+    product->addend.data = c += mm_cuda_aligned(mm_matrix_bytes(&product->c));
+    product->bias.data = c + mm_cuda_aligned(mm_matrix_bytes(&product->addend));
+}
+
+static struct work work_of(struct mm_lane *lane, size_t index) {
+    struct mm_cuda_copier *copier = copier_of(lane);
+    const struct mm_tiling *tiling = &lane->bands.tiling;
+    struct work work = {.lane = lane,
+                        .upload = {.device = lane->device, .stream = copier->upload},
+                        .download = {.device = lane->device, .stream = copier->download},
+                        .tile = mm_tiling_tile(tiling, index)};
+    work.a = &copier->a[work.tile.a_slot];
+    work.b = &copier->b[work.tile.b_slot];
+    work.c = &copier->c[index % MM_TILING_C_SLOTS];
+    work.on_host = mm_tiling_part(tiling, &lane->bands.job->product, &work.tile);
+    work.on_device = mm_product_dense(&work.on_host);
+    place(&work, index);
+    return work;
+}
+
+/* Enqueues the copying of a matrix, after the slot's last use. */
+static cudaError_t upload(struct work *work, struct mm_cuda_slot *slot, const struct mm_matrix *to,
+                          const struct mm_matrix *from) {
+    work->lane->bands.job->outcome.uploaded_bytes += mm_matrix_bytes(to);
+    cudaError_t code = cudaStreamWaitEvent(work->upload.stream, slot->used, 0);
+    if (code == cudaSuccess)
+        code = mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, &work->upload);
+    return code == cudaSuccess ? cudaEventRecord(slot->ready, work->upload.stream) : code;
+}
+
+/* Enqueues the copying of a panel unless the slot has the panel. Makes the kernels wait for the panel. */
+static cudaError_t upload_panel(struct work *work, struct mm_cuda_slot *slot, size_t panel,
+                                const struct mm_matrix *to, const struct mm_matrix *from) {
+    cudaError_t code = cudaSuccess;
+    if (slot->panel != panel + 1)
+        code = upload(work, slot, to, from);
+    slot->panel = panel + 1;
+    return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, slot->ready, 0) : code;
+}
+
+static cudaError_t upload_operands(struct work *work) {
+    struct mm_product *to = &work->on_device, *from = &work->on_host;
+    cudaError_t code = upload_panel(work, work->a, work->tile.a, &to->a, &from->a);
+    if (code == cudaSuccess)
+        code = upload_panel(work, work->b, work->tile.b, &to->b, &from->b);
+    if (code == cudaSuccess && to->addend.rows > 0)
+        code = upload(work, work->c, &to->addend, &from->addend);
+    if (code == cudaSuccess && to->bias.rows > 0)
+        code = upload(work, work->c, &to->bias, &from->bias);
+    if (code == cudaSuccess && to->addend.rows + to->bias.rows > 0)
+        code = cudaStreamWaitEvent(work->lane->stream, work->c->ready, 0);
+    return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, work->c->used, 0) : code;
+}
+
+static enum mm_status compute(struct work *work, struct mm_error *error) {
+    const struct mm_plan *whole = &work->lane->bands.plan;
+    struct mm_plan plan;
+    enum mm_status status =
+        mm_plan_make(whole->device, whole->variant, &work->on_device, whole->is_frugal, &plan, error);
+    if (status == MM_OK)
+        status = mm_cuda_prepare(&plan, &work->on_device, work->lane, error);
+    assert(status != MM_OK || plan.workspace_bytes <= work->lane->bands.tiling.workspace_bytes);
+    return status == MM_OK ? mm_plan_launch(&plan, &work->on_device, work->lane, error) : status;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Enqueues the copying of the tile of C, or of what the wanted part has of the tile. */
+static cudaError_t download(struct work *work) {
+    const struct mm_job *job = work->lane->bands.job;
+    const struct mm_tiling *tiling = &work->lane->bands.tiling;
+    const struct mm_window *part = job->part;
+    struct mm_matrix to = work->on_host.c, from = work->on_device.c;
+    if (to.data == NULL)
+        return cudaSuccess;
+    if (part != NULL) {
+        const size_t top = work->tile.a * tiling->rows, left = work->tile.b * tiling->cols;
+        const size_t row = larger(top, part->row), col = larger(left, part->col);
+        const size_t end_row = mm_size_min(top + from.rows, part->row + part->rows);
+        const size_t end_col = mm_size_min(left + from.cols, part->col + part->cols);
+        if (row >= end_row || col >= end_col)
+            return cudaSuccess;
+        const struct mm_window here = {.count = 1,
+                                       .all_rows = from.rows,
+                                       .all_cols = from.cols,
+                                       .row = row - top,
+                                       .rows = end_row - row,
+                                       .col = col - left,
+                                       .cols = end_col - col};
+        const struct mm_window there = {.count = 1,
+                                        .all_rows = part->rows,
+                                        .all_cols = part->cols,
+                                        .row = row - part->row,
+                                        .rows = end_row - row,
+                                        .col = col - part->col,
+                                        .cols = end_col - col};
+        from = mm_window_item(&here, from.dtype, from.data, 0);
+        to = mm_window_item(&there, to.dtype, job->product.c.data, 0);
+    }
+    return mm_cuda_copy_matrix(&to, &from, cudaMemcpyDeviceToHost, &work->download);
+}
+
+/* Enqueues what follows a kernel: the slots can be used again, and the tile is copied to the host. */
+static cudaError_t enqueue_download(struct work *work, size_t index) {
+    struct mm_lane *lane = work->lane;
+    const cudaEvent_t computed = copier_of(lane)->computed[index % MM_CUDA_TILES_AHEAD];
+    cudaError_t code = cudaEventRecord(work->a->used, lane->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(work->b->used, lane->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(computed, lane->stream);
+    if (code == cudaSuccess)
+        code = cudaStreamWaitEvent(work->download.stream, computed, 0);
+    if (code == cudaSuccess)
+        code = download(work);
+    return code == cudaSuccess ? cudaEventRecord(work->c->used, work->download.stream) : code;
+}
+
+/* Marks the end of the job's kernels, and of its downloads. */
+static cudaError_t finish(struct mm_lane *lane) {
+    const struct mm_cuda_copier *copier = copier_of(lane);
+    cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
+    for (unsigned index = 0; index < MM_TILING_C_SLOTS && code == cudaSuccess; index++)
+        code = cudaStreamWaitEvent(lane->stream, copier->c[index].used, 0);
+    lane->bands.job->progress.item = 1;
+    lane->last = MM_CUDA_DOWNLOADED;
+    return code == cudaSuccess ? mm_cuda_mark(lane, MM_CUDA_DOWNLOADED) : code;
+}
+
+enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error) {
+    struct mm_cuda_bands *bands = &lane->bands;
+    const size_t index = bands->tile;
+    struct work work = work_of(lane, index);
+    cudaError_t code = upload_operands(&work);
+    if (code == cudaSuccess && index == 0)
+        code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
+    if (code != cudaSuccess)
+        return mm_cuda_status(lane->device, code, "copying panels to the device", error);
+    const enum mm_status status = compute(&work, error);
+    if (status != MM_OK)
+        return status;
+    code = enqueue_download(&work, index);
+    if (code == cudaSuccess && ++bands->tile == mm_tiling_count(&bands->tiling))
+        code = finish(lane);
+    return mm_cuda_status(lane->device, code, "copying a tile from the device", error);
+}
+
+cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane) {
+    return copier_of(lane)->computed[lane->bands.tile % MM_CUDA_TILES_AHEAD];
+}
+
+/* --- the job ------------------------------------------------------------------------------------- */
+
+static void empty_slots(struct mm_cuda_slot *slots, unsigned count) {
+    for (unsigned index = 0; index < count; index++)
+        slots[index].panel = 0;
+}
+
+enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error) {
+    struct mm_cuda_copier *copier = copier_of(lane);
+    const struct mm_tiling *tiling = &lane->bands.tiling;
+    struct mm_job *job = lane->bands.job;
+    void *workspace;
+    enum mm_status status = mm_cuda_workspace(lane, mm_tiling_bytes(tiling), &workspace, error);
+    if (status != MM_OK)
+        return status;
+    lane->scratch = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;
+    empty_slots(copier->a, MM_TILING_SLOTS_MAX);
+    empty_slots(copier->b, MM_TILING_SLOTS_MAX);
+    cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
+    if (code == cudaSuccess) /* the lane's stream has the allocation */
+        code = cudaStreamWaitEvent(copier->upload, lane->marks[MM_CUDA_BEGUN], 0);
+    if (code != cudaSuccess)
+        return mm_cuda_status(lane->device, code, "beginning a job", error);
+    job->outcome.downloaded_bytes = mm_job_returned_bytes(job);
+    job->outcome.tiles = mm_tiling_count(tiling);
+    while (status == MM_OK && mm_job_computes(job) && lane->bands.tile < MM_CUDA_TILES_AHEAD)
+        status = mm_cuda_enqueue_tile(lane, error);
+    return status;
+}

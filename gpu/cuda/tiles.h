@@ -1,0 +1,31 @@
+/* Runs a product in tiles (gpu/plan/tiling.h). Panels are copied to the device, and tiles of C to the host,
+ * while kernels compute. Only the thread that uses the device's lanes calls these functions, except
+ * mm_cuda_suits_tiles. One job at a time runs in tiles, because such a job is exclusive. */
+#pragma once
+
+#include "gpu/cuda/device.h"
+
+__BEGIN_DECLS
+
+/* Makes the streams and events. On failure the caller closes them as well. */
+cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier);
+void mm_cuda_copier_close(const struct mm_cuda_copier *copier);
+
+/* Whether a job can run in tiles: one product whose operands come from host memory and whose result goes
+ * there. Any thread. */
+bool mm_cuda_suits_tiles(const struct mm_job *job);
+
+/* Acquires the memory of lane->bands.tiling, and enqueues the first tiles. The caller has set the other
+ * members of lane->bands. After a failure, the caller calls mm_cuda_wait. */
+enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error);
+
+/* Enqueues the next tile. The lane's job must have a tile that is not enqueued (mm_job_computes). */
+enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error);
+
+/* Returns the event after which the next tile of the job should be enqueued. */
+cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane);
+
+/* Waits for all work of the lane's job. */
+cudaError_t mm_cuda_wait(const struct mm_lane *lane);
+
+__END_DECLS

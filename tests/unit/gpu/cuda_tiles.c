@@ -1,0 +1,164 @@
+/* Tests products in tiles on a fake CUDA device that is too small for them. */
+#include "cuda_job.h"
+
+#include "gpu/clock.h"
+
+enum { M = 700, K = 40, N = 500, PADDED = N + 7, ELEMENTS = M * PADDED, SMALL_BYTES = 400 << 10 };
+
+static float a[ELEMENTS], b[ELEMENTS], c[ELEMENTS], expected[ELEMENTS], addend[ELEMENTS], bias[N];
+static struct mm_job job;
+static struct mm_job *const jobs[] = {&job};
+
+/* Small integers, so sums are exact. */
+static void fill(float *elements, size_t count, unsigned seed) {
+    for (size_t index = 0; index < count; index++)
+        elements[index] = (float)((index * 7 + index / 97 + seed) % 11) - 5.0F;
+}
+
+static void plan(void) {
+    assert_int_equal(mm_job_plan(&job, &device.head, NULL), MM_OK);
+    mm_job_begin(&job, &device.head);
+}
+
+/* Initializes a product that needs 1.3 MB, on a device with 400 KiB. The rows of C have padding. */
+static void init(void) {
+    static unsigned seed; /* each product has other elements */
+    memset(&job, 0, sizeof job);
+    fake_cuda.memory_max = SMALL_BYTES;
+    fill(a, M * K, ++seed);
+    fill(b, K * N, 2 * seed);
+    fill(c, ELEMENTS, 1);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, M, K, a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, K, N, b);
+    job.product.c = mm_matrix_dense(MM_FLOAT32, M, N, c);
+    job.product.c.ld = PADDED;
+    assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
+    job.variant = &alone;
+    plan();
+    assert_true(job.work.is_exclusive);
+}
+
+/* Computes the product without tiles, over the old contents of C. */
+static void expect_c(void) {
+    struct mm_product product = job.product;
+    fill(expected, ELEMENTS, 1);
+    product.c.data = expected;
+    fake_compute(&product, false);
+    fake_expect_written(c, sizeof c);
+    assert_memory_equal(c, expected, sizeof c);
+}
+
+/* Begins the job, and looks at it until it is over. */
+static void run_tiles(void) {
+    mm_cuda_begin(&device.head, 1, jobs, 1);
+    assert_int_equal(job.work.error.status, MM_OK);
+    while (!mm_cuda_is_over(&device.head, 1))
+        continue;
+    mm_cuda_end(&device.head, 1, jobs, 1);
+}
+
+static void product_is_right_and_without_races(void **state) {
+    for (int time = 0; time < 3; time++) {
+        const unsigned launches = fake_cuda.launches;
+        init();
+        if (time > 0) /* both operands fit, and stay in their slots */
+            fake_cuda.memory_max = (size_t)900 << 10;
+        run_tiles();
+        assert_int_equal(job.work.error.status, MM_OK);
+        expect_c();
+        assert_int_equal(fake_cuda.races, 0);
+        assert_in_range(job.outcome.tiles, 4, 40);
+        assert_int_equal(fake_cuda.launches - launches, job.outcome.tiles);
+        assert_int_equal(job.outcome.downloaded_bytes, M * N * sizeof(float));
+        assert_true(job.outcome.uploaded_bytes >= (M + N) * K * sizeof(float));
+        assert_int_equal(fake_cuda.memory_used, 0); /* the job was exclusive */
+    }
+}
+
+static void addend_and_bias_are_applied_once(void **state) {
+    init();
+    fill(addend, M * N, 7);
+    fill(bias, N, 9);
+    job.product.addend = mm_matrix_dense(MM_FLOAT32, M, N, addend);
+    job.product.bias = mm_matrix_dense(MM_FLOAT32, 1, N, bias);
+    job.product.epilogue.is_set = true;
+    job.product.epilogue.alpha.of_float = 2.0F;
+    job.product.epilogue.beta.of_float = 3.0F;
+    plan();
+    run_tiles();
+    expect_c();
+    assert_int_equal(fake_cuda.races, 0);
+    assert_int_equal(fake_cuda.passes, job.outcome.tiles);
+}
+
+/* The wanted part ends inside of tiles. */
+static void only_the_part_is_downloaded(void **state) {
+    static const struct mm_window parts[] = {{1, M, N, 100, 300, 120, 300}, {1, M, N, 699, 1, 0, N}};
+    for (size_t index = 0; index < COUNT(parts); index++) {
+        const struct mm_window *part = &parts[index];
+        init();
+        job.product.c.ld = N;
+        job.part = part;
+        run_tiles();
+        struct mm_product product = job.product;
+        product.c.data = expected;
+        fake_compute(&product, false);
+        for (size_t row = 0; row < part->rows; row++)
+            assert_memory_equal(c + row * part->cols, expected + (part->row + row) * N + part->col,
+                                part->cols * sizeof(float));
+        fill(expected, ELEMENTS, 1);
+        assert_memory_equal(c + part->rows * part->cols, expected + part->rows * part->cols,
+                            (ELEMENTS - part->rows * part->cols) * sizeof(float));
+    }
+}
+
+/* A job that is cancelled, is late or fails after some tiles launches no more, and frees its memory. */
+static void job_ends_between_tiles(void **state) {
+    static const enum mm_status statuses[] = {MM_STOPPING, MM_TIMEOUT, MM_INTERNAL};
+    for (size_t index = 0; index < COUNT(statuses); index++) {
+        init();
+        mm_cuda_begin(&device.head, 1, jobs, 1);
+        assert_false(mm_cuda_is_over(&device.head, 1));
+        const unsigned launches = fake_cuda.launches;
+        fake_cuda.is_late = true; /* the kernel that the next tile waits for has not ended */
+        assert_false(mm_cuda_is_over(&device.head, 1));
+        fake_cuda.is_late = false;
+        job.work.is_cancelled = statuses[index] == MM_STOPPING;
+        job.work.deadline_ns = statuses[index] == MM_TIMEOUT ? 1 : 0;
+        fake_cuda.launch_fails = statuses[index] == MM_INTERNAL ? cudaErrorInvalidValue : cudaSuccess;
+        assert_true(mm_cuda_is_over(&device.head, 1));
+        mm_cuda_end(&device.head, 1, jobs, 1);
+        fake_cuda.launch_fails = cudaSuccess;
+        assert_int_equal(job.work.error.status, statuses[index]);
+        assert_int_equal(fake_cuda.launches, launches);
+        assert_int_equal(fake_cuda.memory_used, 0);
+        assert_int_equal(fake_cuda.races, 0);
+    }
+    init();
+    fake_cuda.launch_fails = cudaErrorInvalidValue;
+    fake_cuda.launches_left = 2;
+    mm_cuda_begin(&device.head, 1, jobs, 1);
+    assert_int_equal(job.work.error.status, MM_INTERNAL);
+    assert_int_equal(fake_cuda.memory_used, 0);
+    fake_cuda.launch_fails = cudaSuccess;
+    product_is_right_and_without_races(state);
+}
+
+/* No tiles: one needs more than all memory, the job is not exclusive, or its figures are computed from C. */
+static void job_without_tiles_gets_no_memory(void **state) {
+    enum { TOO_SMALL, SHARED, CHECKED, REDUCED, CASES };
+    for (int index = 0; index < CASES; index++) {
+        init();
+        if (index == TOO_SMALL)
+            fake_cuda.memory_max = 100 << 10;
+        job.work.is_exclusive = index != SHARED;
+        job.verify = index == CHECKED;
+        job.reduces = index == REDUCED;
+        mm_cuda_begin(&device.head, 1, jobs, 1);
+        assert_int_equal(job.work.error.status, MM_NO_DEVICE_MEMORY);
+        assert_true(job.work.error.needed_bytes >= ((M + N) * K + M * N) * sizeof(float));
+    }
+}
+
+RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, addend_and_bias_are_applied_once,
+                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)
