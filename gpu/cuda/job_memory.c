@@ -155,13 +155,32 @@ static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
     return true;
 }
 
-/* Chooses tiles, unless they were chosen before. Leaves a sixteenth of the free memory, because the pool may
- * round up. Returns false if the job cannot run in tiles. */
-static bool use_tiles(struct mm_cuda_retry *retry) {
-    const size_t free_bytes = mm_cuda_memory_free(&retry->lane->device->head);
+bool mm_cuda_exceeds_share(const struct mm_job *job, const struct mm_plan *plan) {
+    const size_t most = plan->device->job_bytes_max;
+    return most != 0 && mm_cuda_suits_tiles(job) && mm_cuda_needed_bytes(job, plan) > most;
+}
+
+/* Chooses tiles that need at most `bytes`. Returns false if there are none. */
+static bool use_tiles(struct mm_cuda_retry *retry, size_t bytes) {
     const struct mm_product product = mm_product_dense(&retry->job->product);
-    return retry->tiling.rows == 0 && retry->job->work.is_exclusive && mm_cuda_suits_tiles(retry->job) &&
-           mm_tiling_make(retry->plan, &product, free_bytes - free_bytes / 16, &retry->tiling);
+    const size_t most = retry->plan->device->job_bytes_max;
+    return mm_tiling_make(retry->plan, &product, most != 0 ? mm_size_min(bytes, most) : bytes,
+                          &retry->tiling);
+}
+
+enum mm_status mm_cuda_choose_tiles(struct mm_cuda_retry *retry, struct mm_error *error) {
+    if (retry->job == NULL || !mm_cuda_exceeds_share(retry->job, retry->plan) || use_tiles(retry, SIZE_MAX))
+        return MM_OK;
+    return mm_cuda_fail_memory(retry->lane->device, mm_cuda_needed_bytes(retry->job, retry->plan), error);
+}
+
+/* Chooses tiles that fit in the free memory, except a sixteenth, because the pool may round up. Returns false
+ * if the tiles that have failed would fit, too. */
+static bool use_smaller_tiles(struct mm_cuda_retry *retry) {
+    const size_t free_bytes = mm_cuda_memory_free(&retry->lane->device->head);
+    const size_t bytes = free_bytes - free_bytes / 16;
+    return retry->job->work.is_exclusive && mm_cuda_suits_tiles(retry->job) &&
+           (retry->tiling.rows == 0 || mm_tiling_bytes(&retry->tiling) > bytes) && use_tiles(retry, bytes);
 }
 
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
@@ -171,7 +190,7 @@ bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
     }
     if (retry->job == NULL || are_others_busy(retry->lane))
         return false;
-    if (use_tiles(retry))
+    if (use_smaller_tiles(retry))
         return true;
     retry->tiling.rows = 0;
     return use_less_workspace(retry->job, retry->plan);

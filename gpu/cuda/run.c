@@ -263,10 +263,11 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
     struct mm_error error;
-    enum mm_status status;
-    do
+    enum mm_status status = mm_cuda_choose_tiles(&retry, &error);
+    for (bool tries = status == MM_OK; tries;) {
         status = try(&retry, jobs, count, &error);
-    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
+        tries = status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry);
+    }
     if (status == MM_STORE_FULL && count > 1)
         status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++)
@@ -387,6 +388,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 /* A job that needs much device memory runs alone, because a second such job might get no memory. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
-    job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device);
+    job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device) ||
+                             mm_cuda_exceeds_share(job, &job->plan);
     job->work.batch_key = mm_cuda_batch_key(job);
 }

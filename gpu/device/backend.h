@@ -27,6 +27,8 @@ struct mm_device {
     unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;
+    size_t
+        job_bytes_max; /* the most device memory for a product in tiles; 0 for no limit; set by the engine */
     size_t l2_bytes;
     size_t shared_bytes_per_block_max;
 

@@ -46,7 +46,7 @@ static enum mm_status check_devices(const struct mm_engine_options *options, uns
 }
 
 static enum mm_status open_device(struct mm_engine *engine, const struct mm_backend *backend, unsigned index,
-                                  unsigned host_jobs, struct mm_error *error) {
+                                  const struct mm_engine_options *options, struct mm_error *error) {
     struct mm_device *device = NULL;
     if (engine->device_count == MM_DEVICES_MAX)
         return mm_fail(error, MM_NOT_READY, "there are more than %d devices", MM_DEVICES_MAX);
@@ -60,8 +60,9 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
         backend->close(device);
         return status;
     }
-    if (backend->is_host && host_jobs != 0 && host_jobs < device->lane_count)
-        device->lane_count = host_jobs;
+    if (backend->is_host && options->host_jobs != 0 && options->host_jobs < device->lane_count)
+        device->lane_count = options->host_jobs;
+    device->job_bytes_max = options->device_bytes_max;
     device->number = (unsigned)engine->device_count;
     engine->devices[engine->device_count++] = device;
     return MM_OK;
@@ -81,7 +82,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     for (unsigned index = 0; index < count; index++) {
         if (!backend->is_host && !is_chosen(options, index))
             continue;
-        enum mm_status opened = open_device(engine, backend, index, options->host_jobs, error);
+        enum mm_status opened = open_device(engine, backend, index, options, error);
         if (opened == MM_OK)
             continue;
         char who[64];

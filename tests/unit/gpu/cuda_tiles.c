@@ -75,6 +75,34 @@ static void product_is_right_and_without_races(void **state) {
     }
 }
 
+/* The device has enough memory, but the job may use only a part. */
+static void share_bounds_the_memory(void **state) {
+    static const struct {
+        size_t share, memory;
+        enum mm_status status;
+    } cases[] = {{SMALL_BYTES, 8 << 20, MM_OK},
+                 {SMALL_BYTES, 300 << 10, MM_OK}, /* less is free */
+                 {100 << 10, 8 << 20, MM_NO_DEVICE_MEMORY},
+                 {8 << 20, 8 << 20, MM_OK}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        device.head.job_bytes_max = cases[index].share;
+        init();
+        fake_cuda.memory_max = cases[index].memory;
+        mm_cuda_begin(&device.head, 1, jobs, 1);
+        assert_int_equal(job.work.error.status, cases[index].status);
+        if (cases[index].status != MM_OK)
+            continue;
+        assert_int_equal(job.outcome.tiles > 0, cases[index].share == SMALL_BYTES);
+        assert_in_range(fake_cuda.memory_used, 1,
+                        cases[index].share * 3 / 2); /* a small workspace gets more */
+        mm_cuda_end(&device.head, 1, jobs, 1);
+        expect_c();
+    }
+    device.head.memory_bytes = (size_t)1 << 30; /* even a job that is not large is then exclusive */
+    device.head.job_bytes_max = SMALL_BYTES;
+    init();
+}
+
 static void addend_and_bias_are_applied_once(void **state) {
     init();
     fill(addend, M * N, 7);
@@ -160,5 +188,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, addend_and_bias_are_applied_once,
-                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)
+RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
+                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
+                  job_without_tiles_gets_no_memory)
