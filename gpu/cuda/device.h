@@ -29,7 +29,10 @@ struct mm_cuda_copier {
     struct mm_cuda_slot a[MM_TILING_SLOTS_MAX];
     struct mm_cuda_slot b[MM_TILING_SLOTS_MAX];
     struct mm_cuda_slot c[MM_TILING_C_SLOTS];
-    cudaEvent_t computed[MM_CUDA_TILES_AHEAD]; /* the kernel of tile `index` modulo this number has ended */
+    /* Of tile `index` modulo this number: the kernel has ended; the check has ended. The check begins when
+     * the kernel has ended. */
+    cudaEvent_t computed[MM_CUDA_TILES_AHEAD];
+    cudaEvent_t checked[MM_CUDA_TILES_AHEAD];
 };
 
 struct mm_cuda_device {

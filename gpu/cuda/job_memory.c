@@ -163,9 +163,15 @@ bool mm_cuda_exceeds_share(const struct mm_job *job, const struct mm_plan *plan)
 /* Chooses tiles that need at most `bytes`. Returns false if there are none. */
 static bool use_tiles(struct mm_cuda_retry *retry, size_t bytes) {
     const struct mm_product product = mm_product_dense(&retry->job->product);
-    const size_t most = retry->plan->device->job_bytes_max;
-    return mm_tiling_make(retry->plan, &product, most != 0 ? mm_size_min(bytes, most) : bytes,
-                          &retry->tiling);
+    const size_t share = retry->plan->device->job_bytes_max;
+    const size_t most = share != 0 ? mm_size_min(bytes, share) : bytes;
+    struct mm_tiling *tiling = &retry->tiling;
+    if (!mm_tiling_make(retry->plan, &product, most, tiling))
+        return false;
+    const size_t check_bytes = mm_cuda_tiles_bytes(retry->job, tiling) - mm_tiling_bytes(tiling);
+    return check_bytes == 0 ||
+           (check_bytes < most && mm_tiling_make(retry->plan, &product, most - check_bytes, tiling) &&
+            mm_cuda_tiles_bytes(retry->job, tiling) <= most);
 }
 
 enum mm_status mm_cuda_choose_tiles(struct mm_cuda_retry *retry, struct mm_error *error) {
@@ -180,7 +186,8 @@ static bool use_smaller_tiles(struct mm_cuda_retry *retry) {
     const size_t free_bytes = mm_cuda_memory_free(&retry->lane->device->head);
     const size_t bytes = free_bytes - free_bytes / 16;
     return retry->job->work.is_exclusive && mm_cuda_suits_tiles(retry->job) &&
-           (retry->tiling.rows == 0 || mm_tiling_bytes(&retry->tiling) > bytes) && use_tiles(retry, bytes);
+           (retry->tiling.rows == 0 || mm_cuda_tiles_bytes(retry->job, &retry->tiling) > bytes) &&
+           use_tiles(retry, bytes);
 }
 
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {

@@ -25,6 +25,7 @@ struct mm_cuda_bands {
     size_t rows;               /* number of rows of C in a band; m if a band has all rows */
     struct mm_tiling tiling;   /* rows is 0 if the product does not run in tiles (tiles.h) */
     size_t tile;               /* number of tiles that are enqueued so far */
+    uint64_t check_ns;         /* time of the checks of tiles so far */
     uint64_t seed;
     void *check;
     void *figures;

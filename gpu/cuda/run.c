@@ -228,7 +228,10 @@ static enum mm_status enqueue_tiles(const struct mm_cuda_retry *retry, struct mm
                                     struct mm_error *error) {
     struct mm_lane *lane = retry->lane;
     job->progress = (struct mm_progress){.item = 0};
-    lane->bands = (struct mm_cuda_bands){.job = job, .plan = *retry->plan, .tiling = retry->tiling};
+    lane->bands = (struct mm_cuda_bands){.job = job,
+                                         .plan = *retry->plan,
+                                         .tiling = retry->tiling,
+                                         .seed = job->verify ? mm_verify_seed() : 0};
     lane->first = MM_CUDA_BEGUN;
     job->outcome.batched = 1;
     job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
@@ -351,6 +354,14 @@ static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verif
     return mm_cuda_span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
 }
 
+/* Tiles are checked between kernels. *kernel_ns includes the checks before the call, and not after. */
+static cudaError_t read_tile_checks(struct mm_lane *lane, struct mm_verification *verification,
+                                    uint64_t *kernel_ns) {
+    const cudaError_t code = mm_cuda_read_tile_checks(lane, verification);
+    *kernel_ns -= mm_size_min(*kernel_ns, verification->took_ns);
+    return code;
+}
+
 void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *jobs, unsigned count) {
     struct mm_cuda_device *device = (struct mm_cuda_device *)head;
     struct mm_lane *lane = &device->lanes[index];
@@ -370,6 +381,9 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
             code = read_spans(lane, span_ns);
         if (code == cudaSuccess && error.status == MM_OK && lane->last == MM_CUDA_VERIFIED)
             code = read_verification(lane, &jobs[0]->outcome.verification);
+        else if (code == cudaSuccess && error.status == MM_OK && lane->bands.tiling.rows > 0 &&
+                 jobs[0]->verify)
+            code = read_tile_checks(lane, &jobs[0]->outcome.verification, &span_ns[MM_SPAN_KERNEL]);
         if (code != cudaSuccess)
             mm_cuda_status(device, code, "running a job", &error);
     }

@@ -22,6 +22,19 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmet
                               size_t count, uint64_t seed, void *memory, struct mm_lane *lane,
                               struct mm_error *error);
 
+/* A part of a check. The first part begins a new result. */
+struct mm_cuda_check_part {
+    size_t row; /* index of the part's first row in the whole result */
+    bool is_first;
+    bool is_counted_before; /* the rows do not count again, because another tile has counted them */
+};
+
+/* Enqueues the check of a tile of a product, by itself. `memory` is device memory of mm_cuda_verify_bytes of
+ * the tile. */
+enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithmetic arithmetic,
+                                   struct mm_cuda_check_part part, uint64_t seed, void *memory,
+                                   struct mm_lane *lane, struct mm_error *error);
+
 /* Returns the bytes of device memory that mm_cuda_reduce needs. */
 size_t mm_cuda_reduce_bytes(void);
 

@@ -30,8 +30,11 @@ cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier) {
         code = open_slots(copier->b, MM_TILING_SLOTS_MAX);
     if (code == cudaSuccess)
         code = open_slots(copier->c, MM_TILING_C_SLOTS);
-    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD && code == cudaSuccess; index++)
-        code = cudaEventCreateWithFlags(&copier->computed[index], cudaEventDisableTiming);
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD && code == cudaSuccess; index++) {
+        code = cudaEventCreateWithFlags(&copier->computed[index], cudaEventDefault);
+        if (code == cudaSuccess)
+            code = cudaEventCreateWithFlags(&copier->checked[index], cudaEventDefault);
+    }
     return code;
 }
 
@@ -51,8 +54,10 @@ void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
     close_slots(copier->a, MM_TILING_SLOTS_MAX);
     close_slots(copier->b, MM_TILING_SLOTS_MAX);
     close_slots(copier->c, MM_TILING_C_SLOTS);
-    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++)
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++) {
         close_event(copier->computed[index]);
+        close_event(copier->checked[index]);
+    }
     if (copier->upload != NULL)
         cudaStreamDestroy(copier->upload);
     if (copier->download != NULL)
@@ -61,7 +66,23 @@ void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
 
 bool mm_cuda_suits_tiles(const struct mm_job *job) {
     return job->plan.variant->op == MM_MATMUL && job->work.batch_key == 0 && job->product.stack == NULL &&
-           mm_job_is_inline(job) && !job->stores_c && !job->verify && !job->reduces;
+           mm_job_is_inline(job) && !job->stores_c && !job->reduces;
+}
+
+/* Returns the bytes that the check of a tile needs. Tiles at the edges of C can need more than the others. */
+static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
+    size_t most = 0;
+    for (unsigned corner = 0; corner < 4 && job->verify; corner++) {
+        const struct mm_tile tile = mm_tiling_corner(tiling, corner);
+        const struct mm_product part = mm_tiling_part(tiling, &job->product, &tile);
+        const size_t bytes = mm_cuda_aligned(mm_cuda_verify_bytes(&part));
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
+    return mm_tiling_bytes(tiling) + check_bytes(job, tiling);
 }
 
 cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
@@ -205,20 +226,49 @@ static cudaError_t download(struct work *work) {
     return mm_cuda_copy_matrix(&to, &from, cudaMemcpyDeviceToHost, &work->download);
 }
 
-/* Enqueues what follows a kernel: the slots can be used again, and the tile is copied to the host. */
+/* Enqueues the copying of the tile to the host, after the kernel. */
 static cudaError_t enqueue_download(struct work *work, size_t index) {
-    struct mm_lane *lane = work->lane;
-    const cudaEvent_t computed = copier_of(lane)->computed[index % MM_CUDA_TILES_AHEAD];
-    cudaError_t code = cudaEventRecord(work->a->used, lane->stream);
-    if (code == cudaSuccess)
-        code = cudaEventRecord(work->b->used, lane->stream);
-    if (code == cudaSuccess)
-        code = cudaEventRecord(computed, lane->stream);
+    const cudaEvent_t computed = copier_of(work->lane)->computed[index % MM_CUDA_TILES_AHEAD];
+    cudaError_t code = cudaEventRecord(computed, work->lane->stream);
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(work->download.stream, computed, 0);
     if (code == cudaSuccess)
         code = download(work);
     return code == cudaSuccess ? cudaEventRecord(work->c->used, work->download.stream) : code;
+}
+
+/* Enqueues the check of the tile. The first tile of each row of tiles counts the rows. */
+static enum mm_status check(struct work *work, size_t index, struct mm_error *error) {
+    struct mm_lane *lane = work->lane;
+    const struct mm_cuda_bands *bands = &lane->bands;
+    const struct mm_cuda_check_part part = {.row = work->tile.a * bands->tiling.rows,
+                                            .is_first = index == 0,
+                                            .is_counted_before = work->tile.b > 0};
+    const enum mm_status status =
+        mm_cuda_verify_tile(&work->on_device, mm_variant_arithmetic(bands->plan.variant, false), part,
+                            bands->seed, bands->check, lane, error);
+    return status == MM_OK
+               ? mm_cuda_status(
+                     lane->device,
+                     cudaEventRecord(copier_of(lane)->checked[index % MM_CUDA_TILES_AHEAD], lane->stream),
+                     "checking a tile", error)
+               : status;
+}
+
+/* Allows uploads to the slots after all that was enqueued so far. */
+static cudaError_t release_slots(struct work *work) {
+    const cudaError_t code = cudaEventRecord(work->a->used, work->lane->stream);
+    return code == cudaSuccess ? cudaEventRecord(work->b->used, work->lane->stream) : code;
+}
+
+/* Adds the time of a tile's check. The check has ended. */
+static cudaError_t add_check_time(struct mm_lane *lane, size_t index) {
+    const struct mm_cuda_copier *copier = copier_of(lane);
+    float ms = 0.0f;
+    const unsigned at = index % MM_CUDA_TILES_AHEAD;
+    const cudaError_t code = cudaEventElapsedTime(&ms, copier->computed[at], copier->checked[at]);
+    lane->bands.check_ns += (uint64_t)((double)ms * 1e6);
+    return code;
 }
 
 /* Marks the end of the job's kernels, and of its downloads. */
@@ -227,7 +277,7 @@ static cudaError_t finish(struct mm_lane *lane) {
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
     for (unsigned index = 0; index < MM_TILING_C_SLOTS && code == cudaSuccess; index++)
         code = cudaStreamWaitEvent(lane->stream, copier->c[index].used, 0);
-    lane->bands.job->progress.item = 1;
+    lane->bands.job->progress.item = lane->bands.job->progress.checked = 1;
     lane->last = MM_CUDA_DOWNLOADED;
     return code == cudaSuccess ? mm_cuda_mark(lane, MM_CUDA_DOWNLOADED) : code;
 }
@@ -235,23 +285,47 @@ static cudaError_t finish(struct mm_lane *lane) {
 enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_bands *bands = &lane->bands;
     const size_t index = bands->tile;
+    const bool verifies = bands->job->verify;
     struct work work = work_of(lane, index);
-    cudaError_t code = upload_operands(&work);
+    cudaError_t code = cudaSuccess;
+    if (verifies && index >= MM_CUDA_TILES_AHEAD)
+        code = add_check_time(lane, index - MM_CUDA_TILES_AHEAD);
+    if (code == cudaSuccess)
+        code = upload_operands(&work);
     if (code == cudaSuccess && index == 0)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "copying panels to the device", error);
-    const enum mm_status status = compute(&work, error);
+    enum mm_status status = compute(&work, error);
     if (status != MM_OK)
         return status;
     code = enqueue_download(&work, index);
+    if (code == cudaSuccess && verifies)
+        status = check(&work, index, error);
+    if (status != MM_OK)
+        return status;
+    if (code == cudaSuccess)
+        code = release_slots(&work);
     if (code == cudaSuccess && ++bands->tile == mm_tiling_count(&bands->tiling))
         code = finish(lane);
     return mm_cuda_status(lane->device, code, "copying a tile from the device", error);
 }
 
 cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane) {
-    return copier_of(lane)->computed[lane->bands.tile % MM_CUDA_TILES_AHEAD];
+    const struct mm_cuda_copier *copier = copier_of(lane);
+    const cudaEvent_t *events = lane->bands.job->verify ? copier->checked : copier->computed;
+    return events[lane->bands.tile % MM_CUDA_TILES_AHEAD];
+}
+
+cudaError_t mm_cuda_read_tile_checks(struct mm_lane *lane, struct mm_verification *verification) {
+    const size_t count = lane->bands.tile;
+    cudaError_t code = cudaSuccess;
+    for (size_t index = count - mm_size_min(count, MM_CUDA_TILES_AHEAD); index < count && code == cudaSuccess;
+         index++)
+        code = add_check_time(lane, index);
+    *verification = *lane->verification;
+    verification->took_ns = lane->bands.check_ns;
+    return code;
 }
 
 /* --- the job ------------------------------------------------------------------------------------- */
@@ -266,10 +340,11 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     const struct mm_tiling *tiling = &lane->bands.tiling;
     struct mm_job *job = lane->bands.job;
     void *workspace;
-    enum mm_status status = mm_cuda_workspace(lane, mm_tiling_bytes(tiling), &workspace, error);
+    enum mm_status status = mm_cuda_workspace(lane, mm_cuda_tiles_bytes(job, tiling), &workspace, error);
     if (status != MM_OK)
         return status;
-    lane->scratch = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;
+    lane->bands.check = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;
+    lane->scratch = (char *)lane->bands.check + check_bytes(job, tiling);
     empty_slots(copier->a, MM_TILING_SLOTS_MAX);
     empty_slots(copier->b, MM_TILING_SLOTS_MAX);
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);

@@ -15,6 +15,9 @@ void mm_cuda_copier_close(const struct mm_cuda_copier *copier);
  * there. Any thread. */
 bool mm_cuda_suits_tiles(const struct mm_job *job);
 
+/* Returns the bytes of device memory that a job in tiles needs. */
+size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling);
+
 /* Acquires the memory of lane->bands.tiling, and enqueues the first tiles. The caller has set the other
  * members of lane->bands. After a failure, the caller calls mm_cuda_wait. */
 enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error);
@@ -24,6 +27,9 @@ enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error
 
 /* Returns the event after which the next tile of the job should be enqueued. */
 cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane);
+
+/* Sets the result of the check of all tiles. All work of the lane's job has ended. */
+cudaError_t mm_cuda_read_tile_checks(struct mm_lane *lane, struct mm_verification *verification);
 
 /* Waits for all work of the lane's job. */
 cudaError_t mm_cuda_wait(const struct mm_lane *lane);

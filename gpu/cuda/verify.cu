@@ -124,7 +124,7 @@ cudaError_t sum_c(struct plan &plan, enum mm_dtype c_dtype, uint64_t seed, typen
 
 template <typename KIND>
 cudaError_t compare_rows(const struct plan &plan, const struct mm_product *product,
-                         enum mm_arithmetic arithmetic, uint64_t seed, size_t first_row,
+                         enum mm_arithmetic arithmetic, uint64_t seed, struct mm_cuda_check_part part,
                          const typename KIND::number *sums, struct mm_lane *lane) {
     struct rows<typename KIND::number> rows = {};
     rows.c = sums + plan.c.first;
@@ -135,14 +135,14 @@ cudaError_t compare_rows(const struct plan &plan, const struct mm_product *produ
     rows.a_parts = plan.a.cut.parts;
     rows.count = plan.c.x.lines;
     struct mm_verify_bounds bounds = mm_verify_bounds_of(product, arithmetic);
-    void *arguments[] = {&rows, &bounds, &seed, &first_row, &lane->verification};
+    void *arguments[] = {&rows, &bounds, &seed, &part, &lane->verification};
     return cudaLaunchKernel(reinterpret_cast<const void *>(compare<KIND>), dim3(1), dim3(COMPARING),
                             arguments, 0, lane->stream);
 }
 
 template <enum mm_dtype DTYPE>
 cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
-                   uint64_t seed, size_t first_row, struct mm_lane *lane) {
+                   uint64_t seed, struct mm_cuda_check_part part, struct mm_lane *lane) {
     using kind = typename kind_of<typename element<DTYPE>::sum>::type;
     typename kind::number *sums = static_cast<typename kind::number *>(memory);
     struct plan plan = plan_of(product, kind::SUMS);
@@ -152,8 +152,7 @@ cudaError_t verify(const struct mm_product *product, enum mm_arithmetic arithmet
         code = sum<DTYPE, kind>(plan.a, b_by_x, sums, lane->stream);
     if (code == cudaSuccess)
         code = sum_c<DTYPE, kind>(plan, product->c.dtype, seed, sums, lane->stream);
-    return code == cudaSuccess ? compare_rows<kind>(plan, product, arithmetic, seed, first_row, sums, lane)
-                               : code;
+    return code == cudaSuccess ? compare_rows<kind>(plan, product, arithmetic, seed, part, sums, lane) : code;
 }
 
 template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *product) {
@@ -163,7 +162,7 @@ template <enum mm_dtype DTYPE> size_t count_bytes(const struct mm_product *produ
 
 struct checker {
     cudaError_t (*verify)(const struct mm_product *product, enum mm_arithmetic arithmetic, void *memory,
-                          uint64_t seed, size_t first_row, struct mm_lane *lane);
+                          uint64_t seed, struct mm_cuda_check_part part, struct mm_lane *lane);
     size_t (*count_bytes)(const struct mm_product *product);
 };
 
@@ -186,7 +185,15 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmet
     cudaError_t code = cudaSuccess;
     for (size_t index = first; index < first + count && code == cudaSuccess; index++) {
         const struct mm_product item = mm_product_item(product, index);
-        code = checkers[product->a.dtype].verify(&item, arithmetic, memory, seed, index * product->m, lane);
+        const struct mm_cuda_check_part part = {index * product->m, index == 0, false};
+        code = checkers[product->a.dtype].verify(&item, arithmetic, memory, seed, part, lane);
     }
     return mm_cuda_status(lane->device, code, "checking a product", error);
+}
+
+enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithmetic arithmetic,
+                                   struct mm_cuda_check_part part, uint64_t seed, void *memory,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    const cudaError_t code = checkers[tile->a.dtype].verify(tile, arithmetic, memory, seed, part, lane);
+    return mm_cuda_status(lane->device, code, "checking a tile", error);
 }

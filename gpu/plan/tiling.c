@@ -145,8 +145,7 @@ static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *prod
                        struct mm_tiling *tiling) {
     tiling->workspace_bytes = 0;
     for (unsigned corner = 0; corner < 4; corner++) {
-        const struct mm_tile tile = {.a = corner % 2 * (tiling->a_panels - 1),
-                                     .b = corner / 2 * (tiling->b_panels - 1)};
+        const struct mm_tile tile = mm_tiling_corner(tiling, corner);
         const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
         struct mm_plan of_tile;
         if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)

@@ -51,6 +51,13 @@ size_t mm_tiling_bytes(const struct mm_tiling *tiling);
 /* Returns the tile that is computed as number `index`. */
 struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index);
 
+/* Returns the tile at a corner of C, by numbers 0 to 3. All tiles are as large as one of these. */
+static inline struct mm_tile mm_tiling_corner(const struct mm_tiling *tiling, unsigned corner) {
+    const struct mm_tile tile = {corner % 2 * (tiling->a_panels - 1), corner / 2 * (tiling->b_panels - 1), 0,
+                                 0};
+    return tile;
+}
+
 /* Returns the part of a product (mm_product_part) that computes a tile. */
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
                                  const struct mm_tile *tile);

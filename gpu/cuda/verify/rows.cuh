@@ -66,13 +66,12 @@ __device__ void merge(struct mm_verification *into, const struct mm_verification
         mm_verify_merge(into, rows);
 }
 
-/* Compares all rows in one block, because there are few sums. Merges the results into *result. first_row is
- * the index of the product's first row in the stack. If first_row is not 0, *result has the results of
- * earlier products. */
+/* Compares all rows in one block, because there are few sums. Merges the results into *result, which has the
+ * results of earlier parts unless part.is_first. */
 template <typename KIND>
 __global__ void __launch_bounds__(COMPARING, 1)
     compare(struct rows<typename KIND::number> rows, struct mm_verify_bounds bounds, uint64_t seed,
-            size_t first_row, struct mm_verification *result) {
+            struct mm_cuda_check_part part, struct mm_verification *result) {
     __shared__ struct mm_verification seen[COMPARING / 2]; /* results that other threads merge */
     struct mm_verification mine = {};
     for (size_t row = threadIdx.x; row < rows.count; row += COMPARING)
@@ -87,10 +86,14 @@ __global__ void __launch_bounds__(COMPARING, 1)
     }
     if (threadIdx.x == 0) {
         struct mm_verification all = {};
-        if (first_row > 0)
+        if (!part.is_first)
             all = *result;
-        mine.row += first_row;
+        mine.row += part.row;
         merge<KIND>(&all, &mine);
+        if (part.is_counted_before) {
+            all.rows_checked -= mine.rows_checked;
+            all.rows_unjudged -= mine.rows_unjudged;
+        }
         all.is_done = true;
         all.seed = seed;
         *result = all;

@@ -83,7 +83,7 @@ void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel,
 
 /* Sets handles of streams and events. Lanes have stream 0. */
 static void set_copier(void) {
-    uintptr_t event = FAKE_EVENTS / 2;
+    uintptr_t event = FAKE_EVENTS / 4;
     struct mm_cuda_copier *copier = &device.copier;
     copier->upload = (cudaStream_t)1;
     copier->download = (cudaStream_t)2;
@@ -95,8 +95,10 @@ static void set_copier(void) {
             slots[index]->used = (cudaEvent_t)event++;
         }
     }
-    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++)
+    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++) { /* checks take 1 ms */
         copier->computed[index] = (cudaEvent_t)event++;
+        copier->checked[index] = (cudaEvent_t)event++;
+    }
     assert_true(event <= FAKE_EVENTS);
     fake_forget();
 }

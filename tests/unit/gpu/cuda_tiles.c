@@ -119,6 +119,64 @@ static void addend_and_bias_are_applied_once(void **state) {
     assert_int_equal(fake_cuda.passes, job.outcome.tiles);
 }
 
+/* Each row counts once, although several tiles check it. The time of the checks is no kernel time. */
+static void tiles_are_checked(void **state) {
+    for (int time = 0; time < 2; time++) {
+        init();
+        job.verify = true;
+        plan();
+        fake_cuda.checks = 0;
+        run_tiles();
+        expect_c();
+        const struct mm_verification *verification = &job.outcome.verification;
+        assert_true(verification->is_done);
+        assert_int_equal(verification->rows_checked, M);
+        assert_int_equal(verification->rows_unjudged, 0);
+        assert_int_equal(mm_verification_verdict(verification), MM_VERDICT_PASSED);
+        assert_int_equal(fake_cuda.checks, job.outcome.tiles);
+        assert_int_equal(verification->took_ns, job.outcome.tiles * UINT64_C(1000000));
+        assert_int_equal(job.outcome.span_ns[MM_SPAN_KERNEL], 0); /* the checks take longer than all marks */
+        assert_int_equal(fake_cuda.races, 0);
+    }
+}
+
+/* The last element of a tile's C is wrong if the tile has this many rows and columns. */
+static size_t wrong_rows, wrong_cols;
+
+static enum mm_status launch_wrong(const struct mm_plan *tile_plan, const struct mm_product *product,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    const enum mm_status status = mm_cuda_launch(tile_plan, product, lane, error);
+    if (product->m == wrong_rows && product->n == wrong_cols)
+        ((float *)product->c.data)[product->m * product->n - 1] += 1000.0F;
+    return status;
+}
+
+static enum mm_status plan_wrong(const struct mm_product *product, struct mm_plan *made,
+                                 struct mm_error *error) {
+    made->layout = (struct mm_layout){
+        .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    made->launch = launch_wrong;
+    return MM_OK;
+}
+
+/* The tile in the lower right corner has a wrong element. */
+static void wrong_tile_fails_the_check(void **state) {
+    static const struct mm_variant wrong = {.name = "wrong", .plan[MM_FLOAT32] = plan_wrong};
+    init();
+    job.verify = true;
+    job.variant = &wrong;
+    plan();
+    mm_cuda_begin(&device.head, 1, jobs, 1);
+    wrong_rows = M % device.lanes[1].bands.tiling.rows;
+    wrong_cols = N % device.lanes[1].bands.tiling.cols;
+    while (!mm_cuda_is_over(&device.head, 1))
+        continue;
+    mm_cuda_end(&device.head, 1, jobs, 1);
+    wrong_rows = wrong_cols = 0;
+    assert_int_equal(mm_verification_verdict(&job.outcome.verification), MM_VERDICT_FAILED);
+    assert_int_equal(job.outcome.verification.row, M - 1);
+}
+
 /* The wanted part ends inside of tiles. */
 static void only_the_part_is_downloaded(void **state) {
     static const struct mm_window parts[] = {{1, M, N, 100, 300, 120, 300}, {1, M, N, 699, 1, 0, N}};
@@ -174,13 +232,12 @@ static void job_ends_between_tiles(void **state) {
 
 /* No tiles: one needs more than all memory, the job is not exclusive, or its figures are computed from C. */
 static void job_without_tiles_gets_no_memory(void **state) {
-    enum { TOO_SMALL, SHARED, CHECKED, REDUCED, CASES };
+    enum { TOO_SMALL, SHARED, REDUCED, CASES };
     for (int index = 0; index < CASES; index++) {
         init();
         if (index == TOO_SMALL)
             fake_cuda.memory_max = 100 << 10;
         job.work.is_exclusive = index != SHARED;
-        job.verify = index == CHECKED;
         job.reduces = index == REDUCED;
         mm_cuda_begin(&device.head, 1, jobs, 1);
         assert_int_equal(job.work.error.status, MM_NO_DEVICE_MEMORY);
@@ -188,6 +245,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
-                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
-                  job_without_tiles_gets_no_memory)
+RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory, tiles_are_checked,
+                  wrong_tile_fails_the_check, addend_and_bias_are_applied_once, only_the_part_is_downloaded,
+                  job_ends_between_tiles, job_without_tiles_gets_no_memory)

@@ -213,8 +213,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return fake_cuda.event_fails;
 }
 
-/* The value of an event is its time in milliseconds. */
+/* The value of an event is its time in milliseconds. The host must have waited for the event. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    for (size_t stream = 0; stream < FAKE_STREAMS; stream++)
+        if (events[(uintptr_t)to].of[stream] > host.of[stream])
+            return cudaErrorNotReady;
     *ms = (float)((uintptr_t)to - (uintptr_t)from);
     return cudaSuccess;
 }
@@ -345,6 +348,29 @@ enum mm_status mm_cuda_verify(const struct mm_product *product, enum mm_arithmet
         return mm_cuda_status(lane->device, fake_cuda.check_fails, "checking a product", error);
     assert_int_equal((uintptr_t)memory % 256, 0);
     mm_verify(product, arithmetic, mm_verify_seed(), memory, lane->verification);
+    fake_cuda.checks++;
+    return MM_OK;
+}
+
+enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithmetic arithmetic,
+                                   struct mm_cuda_check_part part, uint64_t seed, void *memory,
+                                   struct mm_lane *lane, struct mm_error *error) {
+    struct mm_verification mine, *all = lane->verification;
+    assert_int_equal((uintptr_t)memory % 256, 0);
+    begin_operation(lane->stream);
+    touch_matrix(lane->stream, &tile->a, false);
+    touch_matrix(lane->stream, &tile->b, false);
+    touch_matrix(lane->stream, &tile->c, false);
+    touch(lane->stream, memory, mm_verify_bytes(tile), true);
+    mm_verify(tile, arithmetic, seed, memory, &mine);
+    mine.row += part.row;
+    if (part.is_first)
+        *all = (struct mm_verification){.is_done = true, .seed = seed};
+    mm_verify_merge(all, &mine);
+    if (part.is_counted_before) {
+        all->rows_checked -= mine.rows_checked;
+        all->rows_unjudged -= mine.rows_unjudged;
+    }
     fake_cuda.checks++;
     return MM_OK;
 }
