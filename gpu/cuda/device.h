@@ -17,6 +17,9 @@ struct mm_cuda_slot {
     cudaEvent_t ready; /* the slot has been filled */
     cudaEvent_t used;  /* the last kernel or copy that read the slot has ended */
     size_t panel;      /* index of the operand's panel plus 1; 0 if there is none */
+    void *kept;        /* memory for data that launches derive from the panel (mm_cuda_acquire_derived) */
+    size_t kept_bytes;
+    bool is_kept; /* a launch has filled that memory */
 };
 
 /* How many tiles are enqueued before the first of them has ended. */

@@ -293,6 +293,11 @@ static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
 
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled) {
+    const struct mm_cuda_slot *panel = lane->bands.panels[slot];
+    if (panel != NULL) {
+        *is_filled = panel->is_kept;
+        return bytes <= panel->kept_bytes ? panel->kept : NULL;
+    }
     struct mm_cuda_device_copy *copy = find_operand(lane, slot);
     if (copy == NULL || copy->head.data != from)
         return NULL;
@@ -314,6 +319,11 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
 }
 
 cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
+    struct mm_cuda_slot *panel = lane->bands.panels[slot];
+    if (panel != NULL) { /* all launches that use the panel are in this stream */
+        panel->is_kept = true;
+        return cudaSuccess;
+    }
     struct derived *derived = &find_operand(lane, slot)->derived[slot];
     const cudaError_t code = note(derived, lane);
     derived->is_filled = code == cudaSuccess;

@@ -24,12 +24,13 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
 enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struct mm_device_copy **copy,
                                        struct mm_error *error);
 
-/* Returns memory for data that a variant derives from operand A (slot 0) or B (slot 1) of the lane's job. The
- * operand is stored, and its device copy is at `from`. The memory is kept for later jobs that pass an equal
- * `key`. If *is_filled, an earlier job filled the memory, and the lane's stream waits for that job. Otherwise
- * the caller enqueues kernels that fill the memory, and then calls mm_cuda_note_derived. Returns NULL if
- * memory is short. Also returns NULL to the first job that uses the operand, because many operands are used
- * only once. */
+/* Returns memory for data that a variant derives from operand A (slot 0) or B (slot 1) of the lane's job. In
+ * a tile the memory belongs to the panel, and all tiles that use the panel get it. Else this is for an
+ * operand that is stored, and its device copy is at `from`. The memory is kept for later jobs that pass an
+ * equal `key`. If *is_filled, an earlier job filled the memory, and the lane's stream waits for that job.
+ * Otherwise the caller enqueues kernels that fill the memory, and then calls mm_cuda_note_derived. Returns
+ * NULL if memory is short. Also returns NULL to the first job that uses the operand, because many operands
+ * are used only once. */
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled);
 

@@ -11,6 +11,7 @@
 __BEGIN_DECLS
 
 struct mm_cuda_device;
+struct mm_cuda_slot;
 struct mm_job;
 struct mm_verification;
 struct mm_reduction;
@@ -18,14 +19,15 @@ struct mm_reduction;
 /* A long job is launched band by band (run.c). A band computes some rows of C, or some products of a stack.
  * Between two bands, kernels of other streams can run, and the job can be cancelled. */
 struct mm_cuda_bands {
-    struct mm_job *job;        /* NULL if no job runs in bands */
-    struct mm_plan plan;       /* the job's plan, or a plan that needs less workspace */
-    struct mm_product product; /* the whole product, with all matrices in device memory */
-    size_t products;           /* number of products in a band of a stack; used if `rows` is m */
-    size_t rows;               /* number of rows of C in a band; m if a band has all rows */
-    struct mm_tiling tiling;   /* rows is 0 if the product does not run in tiles (tiles.h) */
-    size_t tile;               /* number of tiles that are enqueued so far */
-    uint64_t check_ns;         /* time of the checks of tiles so far */
+    struct mm_job *job;             /* NULL if no job runs in bands */
+    struct mm_plan plan;            /* the job's plan, or a plan that needs less workspace */
+    struct mm_product product;      /* the whole product, with all matrices in device memory */
+    size_t products;                /* number of products in a band of a stack; used if `rows` is m */
+    size_t rows;                    /* number of rows of C in a band; m if a band has all rows */
+    struct mm_tiling tiling;        /* rows is 0 if the product does not run in tiles (tiles.h) */
+    size_t tile;                    /* number of tiles that are enqueued so far */
+    struct mm_cuda_slot *panels[2]; /* slots of A and B of the tile that is being enqueued; or NULL */
+    uint64_t check_ns;              /* time of the checks of tiles so far */
     uint64_t seed;
     void *check;
     void *figures;

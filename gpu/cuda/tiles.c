@@ -119,8 +119,12 @@ static void place(struct work *work, size_t index) {
     char *a = work->lane->workspace;
     char *b = a + tiling->a_slots * tiling->a_bytes;
     char *c = b + tiling->b_slots * tiling->b_bytes + index % MM_TILING_C_SLOTS * tiling->c_bytes;
-    product->a.data = a + work->tile.a_slot * tiling->a_bytes;
-    product->b.data = b + work->tile.b_slot * tiling->b_bytes;
+    product->a.data = a += work->tile.a_slot * tiling->a_bytes;
+    product->b.data = b += work->tile.b_slot * tiling->b_bytes;
+    work->a->kept = a + tiling->a_bytes - tiling->a_kept_bytes;
+    work->a->kept_bytes = tiling->a_kept_bytes;
+    work->b->kept = b + tiling->b_bytes - tiling->b_kept_bytes;
+    work->b->kept_bytes = tiling->b_kept_bytes;
     product->c.data = c;
     product->addend.data = c += mm_cuda_aligned(mm_matrix_bytes(&product->c));
     product->bias.data = c + mm_cuda_aligned(mm_matrix_bytes(&product->addend));
@@ -156,9 +160,11 @@ static cudaError_t upload(struct work *work, struct mm_cuda_slot *slot, const st
 static cudaError_t upload_panel(struct work *work, struct mm_cuda_slot *slot, size_t panel,
                                 const struct mm_matrix *to, const struct mm_matrix *from) {
     cudaError_t code = cudaSuccess;
-    if (slot->panel != panel + 1)
+    if (slot->panel != panel + 1) {
+        slot->panel = panel + 1;
+        slot->is_kept = false;
         code = upload(work, slot, to, from);
-    slot->panel = panel + 1;
+    }
     return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, slot->ready, 0) : code;
 }
 
@@ -183,7 +189,9 @@ static enum mm_status compute(struct work *work, struct mm_error *error) {
         mm_plan_make(whole->device, whole->variant, &work->on_device, whole->is_frugal, &plan, error);
     if (status == MM_OK)
         status = mm_cuda_prepare(&plan, &work->on_device, work->lane, error);
-    assert(status != MM_OK || plan.workspace_bytes <= work->lane->bands.tiling.workspace_bytes);
+    assert(status != MM_OK || mm_tiling_workspace(&plan) <= work->lane->bands.tiling.workspace_bytes);
+    work->lane->bands.panels[0] = work->a;
+    work->lane->bands.panels[1] = work->b;
     return status == MM_OK ? mm_plan_launch(&plan, &work->on_device, work->lane, error) : status;
 }
 

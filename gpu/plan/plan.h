@@ -53,6 +53,13 @@ struct mm_plan {
      * divided. */
     unsigned splits;
     size_t workspace_bytes; /* device memory in addition to the matrices */
+
+    /* Memory for data that the launch derives from A and from B, if the data can be kept for other launches
+     * (gpu/cuda/device_copy.h). If both are kept, the launch needs only this workspace. */
+    struct {
+        size_t bytes[2];
+        size_t workspace_bytes;
+    } kept;
 };
 
 /* Plans a product that is not empty. The device can run `variant`, which may be `auto`. Returns

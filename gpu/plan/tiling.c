@@ -139,19 +139,28 @@ static size_t slot_bytes(const struct mm_matrix *matrix) {
     return mm_size_round_up(mm_matrix_bytes(matrix), ALIGNMENT);
 }
 
-/* Sets the bytes of the workspace. Tiles at the edges of C have fewer rows or columns, and can need more than
- * the others. Returns false if the variant does not support a tile. */
+static void raise(size_t *most, size_t bytes) {
+    *most = bytes > *most ? bytes : *most;
+}
+
+size_t mm_tiling_workspace(const struct mm_plan *plan) {
+    return plan->kept.bytes[0] + plan->kept.bytes[1] > 0 ? plan->kept.workspace_bytes : plan->workspace_bytes;
+}
+
+/* Sets the bytes of the workspace and of derived data. Tiles at the edges of C have fewer rows or columns,
+ * and can need more than the others. Returns false if the variant does not support a tile. */
 static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *product,
                        struct mm_tiling *tiling) {
-    tiling->workspace_bytes = 0;
+    tiling->workspace_bytes = tiling->a_kept_bytes = tiling->b_kept_bytes = 0;
     for (unsigned corner = 0; corner < 4; corner++) {
         const struct mm_tile tile = mm_tiling_corner(tiling, corner);
         const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
         struct mm_plan of_tile;
         if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
             return false;
-        if (of_tile.workspace_bytes > tiling->workspace_bytes)
-            tiling->workspace_bytes = of_tile.workspace_bytes;
+        raise(&tiling->workspace_bytes, mm_tiling_workspace(&of_tile));
+        raise(&tiling->a_kept_bytes, mm_size_round_up(of_tile.kept.bytes[0], ALIGNMENT));
+        raise(&tiling->b_kept_bytes, mm_size_round_up(of_tile.kept.bytes[1], ALIGNMENT));
     }
     return true;
 }
@@ -165,10 +174,12 @@ static bool complete(const struct mm_plan *plan, const struct mm_product *produc
     tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
     tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
     tiling->b_slots = (unsigned)mm_size_min(tiling->b_slots, tiling->b_panels);
-    tiling->a_bytes = slot_bytes(&part.a);
-    tiling->b_bytes = slot_bytes(&part.b);
+    if (!plan_tiles(plan, product, tiling))
+        return false;
+    tiling->a_bytes = slot_bytes(&part.a) + tiling->a_kept_bytes;
+    tiling->b_bytes = slot_bytes(&part.b) + tiling->b_kept_bytes;
     tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
-    return plan_tiles(plan, product, tiling);
+    return true;
 }
 
 /* Returns the next number to try: one more, or a quarter more. */

@@ -20,6 +20,8 @@ struct mm_tiling {
     unsigned b_slots;
     size_t a_bytes; /* of a slot, as the next two members */
     size_t b_bytes;
+    size_t a_kept_bytes; /* the end of a slot, for data that a launch derives from the panel */
+    size_t b_kept_bytes;
     size_t c_bytes;         /* for a tile of C, one of the addend, and the columns of the bias */
     size_t workspace_bytes; /* for the kernels of one tile */
 };
@@ -47,6 +49,9 @@ static inline size_t mm_tiling_count(const struct mm_tiling *tiling) {
 
 /* Returns the bytes of all slots and the workspace. */
 size_t mm_tiling_bytes(const struct mm_tiling *tiling);
+
+/* Returns the workspace that the launch of a tile by this plan needs, if derived data is kept with panels. */
+size_t mm_tiling_workspace(const struct mm_plan *plan);
 
 /* Returns the tile that is computed as number `index`. */
 struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index);

@@ -124,6 +124,7 @@ enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct m
     /* Products that are launched one after another use the same memory for their sums. */
     const struct mm_product at_once = plan->launch_stack != NULL ? plain : mm_product_item(&plain, 0);
     plan->sums_offset = mm_cuda_aligned(plan->workspace_bytes);
+    plan->kept.bytes[0] = plan->kept.bytes[1] = 0; /* the sums lie behind the whole workspace */
     if (product->c.dtype != plain.c.dtype)
         plan->workspace_bytes = plan->sums_offset + mm_matrix_bytes(&at_once.c);
     return MM_OK;

@@ -18,6 +18,7 @@ static struct {
     unsigned count;
     struct mm_fp32_plan plan;
     char *simt_scratch;
+    size_t kept_workspace; /* of the plan: the workspace if the halves of both operands are kept */
     const unsigned *run_flag;
     unsigned simts;
     unsigned loads;
@@ -106,6 +107,9 @@ static size_t launch(const struct mm_product *product, bool is_frugal) {
         assert_int_equal(seen.loads, 5); /* the four kernels of fp32_tensor and the one of simt */
     }
     assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
+    seen.kept_workspace = plan.kept.workspace_bytes;
+    for (unsigned slot = 0; slot < 2 && seen.kept_workspace > 0; slot++)
+        assert_int_equal(keeping[slot].bytes, plan.kept.bytes[slot]);
     return plan.workspace_bytes;
 }
 
@@ -128,9 +132,9 @@ static void expect_pieces(size_t bytes) {
         {plan->uncertain, plan->uncertain_max * sizeof *plan->uncertain},
         {plan->partial.sums, sums},
         {plan->flushed, sums},
+        {seen.simt_scratch, SIMT_BYTES},
         {plan->a, (size_t)plan->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS * line_bytes},
         {plan->b, (size_t)plan->schedule.cluster_tile_cols * MM_FP32_COLS * line_bytes},
-        {seen.simt_scratch, SIMT_BYTES},
     };
     size_t end = 0;
     for (size_t index = 0; index < COUNT(pieces); index++) {
@@ -142,6 +146,8 @@ static void expect_pieces(size_t bytes) {
     }
     assert_true(bytes >= end);
     assert_true(seen.cleared <= offset_of(plan->uncertain));
+    if (seen.kept_workspace > 0) /* without the last two pieces */
+        assert_int_equal(seen.kept_workspace, offset_of(plan->a));
 }
 
 static void each_shape_has_its_memory(void **state) {

@@ -177,6 +177,58 @@ static void wrong_tile_fails_the_check(void **state) {
     assert_int_equal(job.outcome.verification.row, M - 1);
 }
 
+enum { KEPT_BYTES = 1000 };
+static unsigned fills; /* how often data was derived from a panel */
+
+/* Derives the panel's first element in all KEPT_BYTES. */
+static void derive(struct mm_lane *lane, unsigned slot, const struct mm_matrix *panel) {
+    const float *first = panel->data;
+    bool is_filled;
+    float *kept = mm_cuda_acquire_derived(lane, slot, panel->data, 1, KEPT_BYTES, &is_filled);
+    assert_non_null(kept);
+    for (size_t index = 0; index < KEPT_BYTES / sizeof *kept; index++) {
+        if (is_filled)
+            assert_true(kept[index] == *first);
+        kept[index] = *first;
+    }
+    fills += !is_filled;
+    assert_int_equal(mm_cuda_note_derived(lane, slot), cudaSuccess);
+}
+
+static enum mm_status launch_keeping(const struct mm_plan *tile_plan, const struct mm_product *product,
+                                     struct mm_lane *lane, struct mm_error *error) {
+    derive(lane, 0, &product->a);
+    derive(lane, 1, &product->b);
+    memset(lane->scratch, 0xa5, tile_plan->kept.workspace_bytes);
+    return mm_cuda_launch(tile_plan, product, lane, error);
+}
+
+static enum mm_status plan_keeping(const struct mm_product *product, struct mm_plan *made,
+                                   struct mm_error *error) {
+    made->layout = (struct mm_layout){
+        .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    made->launch = launch_keeping;
+    made->workspace_bytes = (size_t)1 << 30; /* all of this would not fit */
+    made->kept.bytes[0] = made->kept.bytes[1] = KEPT_BYTES;
+    made->kept.workspace_bytes = 5000;
+    return MM_OK;
+}
+
+/* Data is derived once from each panel that is uploaded, and is not overwritten while the panel stays. */
+static void derived_data_stays_with_panels(void **state) {
+    static const struct mm_variant keeping = {.name = "keeping", .plan[MM_FLOAT32] = plan_keeping};
+    init();
+    job.variant = &keeping;
+    job.verify = true;
+    plan();
+    fills = fake_cuda.copies = 0;
+    run_tiles();
+    expect_c();
+    assert_int_equal(fills, fake_cuda.copies - job.outcome.tiles); /* each tile of C is a copy, too */
+    assert_int_equal(fake_cuda.races, 0);
+    assert_int_equal(mm_verification_verdict(&job.outcome.verification), MM_VERDICT_PASSED);
+}
+
 /* The wanted part ends inside of tiles. */
 static void only_the_part_is_downloaded(void **state) {
     static const struct mm_window parts[] = {{1, M, N, 100, 300, 120, 300}, {1, M, N, 699, 1, 0, N}};
@@ -246,5 +298,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory, tiles_are_checked,
-                  wrong_tile_fails_the_check, addend_and_bias_are_applied_once, only_the_part_is_downloaded,
-                  job_ends_between_tiles, job_without_tiles_gets_no_memory)
+                  wrong_tile_fails_the_check, derived_data_stays_with_panels,
+                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
+                  job_without_tiles_gets_no_memory)

@@ -91,9 +91,9 @@ struct offsets {
     size_t uncertain;
     size_t partial;
     size_t flushed;
-    size_t a;
-    size_t b;
     size_t simt;
+    size_t a; /* not used if the operand's halves are kept, as b */
+    size_t b;
     size_t end;
     bool is_good; /* the workspace's size fits in a size_t */
 };
@@ -125,9 +125,9 @@ static struct offsets offsets_of(const struct sizes *sizes, const struct mm_plan
     offsets.uncertain = reserve(&offsets, sizes->uncertain_max, sizeof(struct mm_fp32_position));
     offsets.partial = reserve(&offsets, blocks, sums_bytes);
     offsets.flushed = reserve(&offsets, blocks, sums_bytes);
+    offsets.simt = reserve(&offsets, 1, simt->workspace_bytes);
     offsets.a = reserve(&offsets, a_lines_of(sizes), line_bytes);
     offsets.b = reserve(&offsets, b_lines_of(sizes), line_bytes);
-    offsets.simt = reserve(&offsets, 1, simt->workspace_bytes);
     return offsets;
 }
 
@@ -142,13 +142,13 @@ struct kept {
     size_t end;
 };
 
-static struct kept kept_of(const struct mm_fp32_operand *operand) {
+static struct kept kept_of(size_t lines, size_t padded, size_t steps) {
     struct offsets offsets = {.is_good = true}; /* stays true, because even the workspace fits in a size_t */
     struct kept kept = {.flags = reserve(&offsets, 1, sizeof(struct mm_fp32_flags))};
-    kept.max = reserve(&offsets, operand->lines, sizeof(unsigned));
-    kept.lost = reserve(&offsets, operand->lines, sizeof(unsigned long long));
+    kept.max = reserve(&offsets, lines, sizeof(unsigned));
+    kept.lost = reserve(&offsets, lines, sizeof(unsigned long long));
     kept.zeros = offsets.end;
-    kept.tiles = reserve(&offsets, operand->padded, (size_t)operand->steps * 2 * MM_FP32_LINE_BYTES);
+    kept.tiles = reserve(&offsets, padded, steps * 2 * MM_FP32_LINE_BYTES);
     kept.end = offsets.end;
     return kept;
 }
@@ -198,7 +198,7 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
 static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned slot, struct mm_lane *lane,
                                    struct mm_error *error) {
     struct mm_fp32_operand *operand = slot == 0 ? &arguments->a : &arguments->b;
-    const struct kept kept = kept_of(operand);
+    const struct kept kept = kept_of(operand->lines, operand->padded, operand->steps);
     const uint64_t key = (uint64_t)operand->lines << 32 | (uint64_t)operand->k << 1 | operand->k_contiguous;
     unsigned char *memory =
         mm_cuda_acquire_derived(lane, slot, operand->from, key, kept.end, &arguments->is_split[slot]);
@@ -363,7 +363,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
 static bool is_mostly_padding(const struct mm_product *product, const struct offsets *offsets) {
     enum { TIMES_MAX = 8, BYTES_ANYWAY = 256 << 20 };
     const size_t operands = mm_matrix_bytes(&product->a) + mm_matrix_bytes(&product->b);
-    const size_t padded = offsets->simt - offsets->a;
+    const size_t padded = offsets->end - offsets->a;
     return padded > BYTES_ANYWAY && padded / TIMES_MAX > operands;
 }
 
@@ -400,5 +400,8 @@ enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_p
     plan->prepare = prepare;
     plan->layout = product_layout();
     plan->workspace_bytes = offsets.end;
+    plan->kept.bytes[0] = kept_of(sizes.m, a_lines_of(&sizes), sizes.schedule.steps).end;
+    plan->kept.bytes[1] = kept_of(sizes.n, b_lines_of(&sizes), sizes.schedule.steps).end;
+    plan->kept.workspace_bytes = offsets.a;
     return MM_OK;
 }

@@ -396,5 +396,8 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     plan->prepare = prepare;
     plan->layout = layout_of(&each);
     plan->workspace_bytes = each.bytes;
+    plan->kept.bytes[0] = copy_bytes(&each.a);
+    plan->kept.bytes[1] = copy_bytes(&each.b);
+    plan->kept.workspace_bytes = each.sums_bytes;
     return MM_OK;
 }
