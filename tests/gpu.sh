@@ -183,6 +183,7 @@ others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 
     step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000 $threads
 }
 step memories "$build/tests/kernels/memories"
+step tiles "$build/tests/kernels/tiles"
 step accumulator "$build/tests/kernels/accumulator"
 bench="sh bench/kernels.sh $build --into $logs/bench"
 # After a change of fp32_tensor run these steps: 'guard_*' accumulator.
