@@ -73,7 +73,7 @@ bool mm_cuda_suits_tiles(const struct mm_job *job) {
 static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
     size_t most = 0;
     for (unsigned corner = 0; corner < 4 && job->verify; corner++) {
-        const struct mm_tile tile = mm_tiling_corner(tiling, corner);
+        const struct mm_tiling_step tile = mm_tiling_corner(tiling, corner);
         const struct mm_product part = mm_tiling_part(tiling, &job->product, &tile);
         const size_t bytes = mm_cuda_aligned(mm_cuda_verify_bytes(&part));
         most = bytes > most ? bytes : most;
@@ -104,7 +104,7 @@ struct work {
     struct mm_lane *lane;
     struct mm_lane upload; /* its stream is the copier's; mm_cuda_copy_matrix takes a lane */
     struct mm_lane download;
-    struct mm_tile tile;
+    struct mm_tiling_step tile;
     struct mm_cuda_slot *a;
     struct mm_cuda_slot *b;
     struct mm_cuda_slot *c;

@@ -23,7 +23,7 @@ size_t mm_tiling_bytes(const struct mm_tiling *tiling) {
  *
  * Panel b of B lies in slot b % b_slots. Because every second group goes backwards, a panel always replaces
  * the one that was used up first. */
-struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index) {
+struct mm_tiling_step mm_tiling_tile(const struct mm_tiling *tiling, size_t index) {
     const size_t across = tiling->b_panels;
     const size_t group = index / (tiling->a_slots * across), first = group * tiling->a_slots;
     const size_t within = index - first * across;
@@ -39,11 +39,11 @@ struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index) {
         col = across - tail + (within - (across - tail) * down) % tail;
     }
     const size_t b = group % 2 == 0 ? col : across - 1 - col;
-    return (struct mm_tile){first + row, b, (unsigned)row, (unsigned)(b % tiling->b_slots)};
+    return (struct mm_tiling_step){first + row, b, (unsigned)row, (unsigned)(b % tiling->b_slots)};
 }
 
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
-                                 const struct mm_tile *tile) {
+                                 const struct mm_tiling_step *tile) {
     const size_t row = tile->a * tiling->rows, col = tile->b * tiling->cols;
     return mm_product_part(product, MM_MATMUL, row, mm_size_min(tiling->rows, product->m - row), col,
                            mm_size_min(tiling->cols, product->n - col));
@@ -94,16 +94,16 @@ static double upload(struct slot *slot, size_t panel, double bytes, const struct
 }
 
 /* Plays the tiles through. */
-static struct mm_tiling_forecast play(const struct mm_tiling *tiling, const struct mm_product *product,
+static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct mm_product *product,
                                       const struct rates *rates) {
     const double line_bytes = (double)product->k * (double)mm_dtype_bytes(product->a.dtype);
     const double c_bytes = (double)mm_dtype_bytes(product->c.dtype);
-    struct mm_tiling_forecast forecast = {0};
+    struct mm_tiling_times forecast = {0};
     struct engines engines = {0};
     struct slot a_slots[MM_TILING_SLOTS_MAX] = {0}, b_slots[MM_TILING_SLOTS_MAX] = {0};
     struct slot c_slots[MM_TILING_C_SLOTS] = {0};
     for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
-        const struct mm_tile tile = mm_tiling_tile(tiling, index);
+        const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
         const double rows = (double)mm_size_min(tiling->rows, product->m - tile.a * tiling->rows);
         const double cols = (double)mm_size_min(tiling->cols, product->n - tile.b * tiling->cols);
         const double tile_bytes = rows * cols * c_bytes, kernel_ns = rows * cols * rates->element;
@@ -127,7 +127,7 @@ static struct mm_tiling_forecast play(const struct mm_tiling *tiling, const stru
     return forecast;
 }
 
-struct mm_tiling_forecast mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
+struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
                                              const struct mm_product *product) {
     const struct rates rates = rates_of(plan, product);
     return play(tiling, product, &rates);
@@ -153,7 +153,7 @@ static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *prod
                        struct mm_tiling *tiling) {
     tiling->workspace_bytes = tiling->a_kept_bytes = tiling->b_kept_bytes = 0;
     for (unsigned corner = 0; corner < 4; corner++) {
-        const struct mm_tile tile = mm_tiling_corner(tiling, corner);
+        const struct mm_tiling_step tile = mm_tiling_corner(tiling, corner);
         const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
         struct mm_plan of_tile;
         if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
@@ -168,7 +168,7 @@ static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *prod
 /* Sets the numbers of panels, and the bytes of the slots and of the workspace. Returns false if the variant
  * does not support the tiles. */
 static bool complete(const struct mm_plan *plan, const struct mm_product *product, struct mm_tiling *tiling) {
-    const struct mm_tile largest = {0};
+    const struct mm_tiling_step largest = {0};
     const struct mm_product cut = mm_tiling_part(tiling, product, &largest), part = mm_product_dense(&cut);
     tiling->a_panels = mm_size_divide_up(product->m, tiling->rows);
     tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);

@@ -27,7 +27,7 @@ struct mm_tiling {
 };
 
 /* A tile, and the slots of its panels. */
-struct mm_tile {
+struct mm_tiling_step {
     size_t a; /* index of the panel */
     size_t b;
     unsigned a_slot;
@@ -35,7 +35,7 @@ struct mm_tile {
 };
 
 /* What a product in tiles will take, in nanoseconds. Uploads, kernels and downloads overlap. */
-struct mm_tiling_forecast {
+struct mm_tiling_times {
     double ns;
     double kernel_ns; /* all kernels together */
     double upload_ns; /* all uploads together */
@@ -54,21 +54,21 @@ size_t mm_tiling_bytes(const struct mm_tiling *tiling);
 size_t mm_tiling_workspace(const struct mm_plan *plan);
 
 /* Returns the tile that is computed as number `index`. */
-struct mm_tile mm_tiling_tile(const struct mm_tiling *tiling, size_t index);
+struct mm_tiling_step mm_tiling_tile(const struct mm_tiling *tiling, size_t index);
 
 /* Returns the tile at a corner of C, by numbers 0 to 3. All tiles are as large as one of these. */
-static inline struct mm_tile mm_tiling_corner(const struct mm_tiling *tiling, unsigned corner) {
-    const struct mm_tile tile = {corner % 2 * (tiling->a_panels - 1), corner / 2 * (tiling->b_panels - 1), 0,
-                                 0};
+static inline struct mm_tiling_step mm_tiling_corner(const struct mm_tiling *tiling, unsigned corner) {
+    const struct mm_tiling_step tile = {corner % 2 * (tiling->a_panels - 1),
+                                        corner / 2 * (tiling->b_panels - 1), 0, 0};
     return tile;
 }
 
 /* Returns the part of a product (mm_product_part) that computes a tile. */
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
-                                 const struct mm_tile *tile);
+                                 const struct mm_tiling_step *tile);
 
 /* Forecasts the time by the device's rates. If the device has copied nothing yet, assumes 50 GB/s. */
-struct mm_tiling_forecast mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
+struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
                                              const struct mm_product *product);
 
 /* Finds the tiles with the shortest forecast that need at most `bytes` of the device. `plan` is the plan of

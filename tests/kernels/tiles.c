@@ -105,7 +105,7 @@ static bool measure(struct mm_device *device, struct mm_job *job, size_t share) 
     struct mm_tiling tiling;
     if (!mm_tiling_make(&plan, &product, share, &tiling))
         return false;
-    const struct mm_tiling_forecast forecast = mm_tiling_forecast(&tiling, &plan, &product);
+    const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
     const double longer_ns =
         forecast.kernel_ns > forecast.upload_ns ? forecast.kernel_ns : forecast.upload_ns;
     printf("forecast: %zu x %zu, slots %u and %u: %.1f ms; kernel %.1f, upload %.1f, first %.1f, last %.1f\n",

@@ -48,7 +48,7 @@ static void count_uploads(const struct mm_tiling *tiling, size_t *of_a, size_t *
     memset(b_has, 0xff, sizeof b_has);
     *of_a = *of_b = 0;
     for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
-        const struct mm_tile tile = mm_tiling_tile(tiling, index);
+        const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
         assert_true(tile.a < tiling->a_panels && tile.b < tiling->b_panels);
         assert_true(tile.a_slot < tiling->a_slots && tile.b_slot < tiling->b_slots);
         assert_false(computed[tile.a][tile.b]);
@@ -90,7 +90,7 @@ static void forecast_overlaps_copies_and_kernels(void **state) {
         struct mm_plan plan;
         set_device(2e9 / kernel_ns * 1e9);
         assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
-        const struct mm_tiling_forecast forecast = mm_tiling_forecast(&tiling, &plan, &product);
+        const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
         assert_float_equal(forecast.first_ns, 2 * panel_ns, 1.0);
         assert_float_equal(forecast.kernel_ns, 6 * kernel_ns, 1.0);
         assert_float_equal(forecast.upload_ns, 6 * panel_ns, 1.0);
@@ -112,7 +112,7 @@ static void kernels_wait_for_downloads(void **state) {
     struct mm_plan plan;
     set_device(2e6 / 1e-6); /* a tile takes 1 µs */
     assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
-    const struct mm_tiling_forecast forecast = mm_tiling_forecast(&tiling, &plan, &product);
+    const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
     assert_float_equal(forecast.last_ns, 2 * 4e6 / 55.0 - 21000.0, 1.0);
 }
 
@@ -135,7 +135,7 @@ static void quarter_of_the_memory_costs_a_tenth(void **state) {
         const size_t bytes = mm_product_bytes(&product) + 2 * edge * edge * workspace;
         assert_true(make(&product, bytes / 4, &tiling, &plan));
         assert_in_range(mm_tiling_bytes(&tiling), bytes / 8, bytes / 4);
-        const struct mm_tiling_forecast forecast = mm_tiling_forecast(&tiling, &plan, &product);
+        const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
         const double longer_ns =
             forecast.kernel_ns > forecast.upload_ns ? forecast.kernel_ns : forecast.upload_ns;
         const double part = (longer_ns + forecast.first_ns + forecast.last_ns) / forecast.ns;
@@ -169,7 +169,7 @@ static void tiles_fit_in_little_memory(void **state) {
             struct mm_plan plan;
             size_t bytes = 4 * mm_product_bytes(&product) + 16384;
             for (; make(&product, bytes, &tiling, &plan); bytes = bytes * 9 / 10) {
-                const struct mm_tile last = {.a = tiling.a_panels - 1, .b = tiling.b_panels - 1};
+                const struct mm_tiling_step last = {.a = tiling.a_panels - 1, .b = tiling.b_panels - 1};
                 const struct mm_product part = mm_tiling_part(&tiling, &product, &last);
                 assert_true(mm_tiling_bytes(&tiling) <= bytes);
                 assert_int_equal(mm_tiling_bytes(&tiling), bytes_of(&tiling, &product));
