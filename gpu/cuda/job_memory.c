@@ -166,6 +166,8 @@ static bool use_tiles(struct mm_cuda_retry *retry, size_t bytes) {
     const size_t share = retry->plan->device->job_bytes_max;
     const size_t most = share != 0 ? mm_size_min(bytes, share) : bytes;
     struct mm_tiling *tiling = &retry->tiling;
+    if (mm_tiling_workspace(retry->plan) > mm_product_bytes(&product)) /* tiles would be tiny */
+        (void)use_less_workspace(retry->job, retry->plan);
     if (!mm_tiling_make(retry->plan, &product, most, tiling))
         return false;
     const size_t check_bytes = mm_cuda_tiles_bytes(retry->job, tiling) - mm_tiling_bytes(tiling);

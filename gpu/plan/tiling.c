@@ -17,29 +17,29 @@ size_t mm_tiling_bytes(const struct mm_tiling *tiling) {
            MM_TILING_C_SLOTS * tiling->c_bytes + tiling->workspace_bytes;
 }
 
-/* In a group, the first b_slots panels of B and the last b_slots panels are used panel of A by panel of A. So
- * a group can begin as soon as its first panel of A is on the device. And the next group can replace the
- * panels of A one by one. All other panels of B are used one after another.
+/* In a group, the first a_slots panels of A and the last a_slots panels are used panel of B by panel of B. So
+ * a group can begin as soon as its first panel of B is on the device. And the next group can replace the
+ * panels of B one by one. All other panels of A are used one after another.
  *
- * Panel b of B lies in slot b % b_slots. Because every second group goes backwards, a panel always replaces
+ * Panel a of A lies in slot a % a_slots. Because every second group goes backwards, a panel always replaces
  * the one that was used up first. */
 struct mm_tiling_step mm_tiling_tile(const struct mm_tiling *tiling, size_t index) {
-    const size_t across = tiling->b_panels;
-    const size_t group = index / (tiling->a_slots * across), first = group * tiling->a_slots;
-    const size_t within = index - first * across;
-    const size_t down = mm_size_min(tiling->a_slots, tiling->a_panels - first);
-    const size_t head = mm_size_min(tiling->b_slots, across);
-    const size_t tail = mm_size_min(tiling->b_slots, across - head);
-    size_t row = within % down, col = within / down;
-    if (within < head * down) {
-        row = within / head;
-        col = within % head;
-    } else if (within >= (across - tail) * down) {
-        row = (within - (across - tail) * down) / tail;
-        col = across - tail + (within - (across - tail) * down) % tail;
+    const size_t down = tiling->a_panels;
+    const size_t group = index / (tiling->b_slots * down), first = group * tiling->b_slots;
+    const size_t within = index - first * down;
+    const size_t across = mm_size_min(tiling->b_slots, tiling->b_panels - first);
+    const size_t head = mm_size_min(tiling->a_slots, down);
+    const size_t tail = mm_size_min(tiling->a_slots, down - head);
+    size_t row = within / across, col = within % across;
+    if (within < head * across) {
+        row = within % head;
+        col = within / head;
+    } else if (within >= (down - tail) * across) {
+        row = down - tail + (within - (down - tail) * across) % tail;
+        col = (within - (down - tail) * across) / tail;
     }
-    const size_t b = group % 2 == 0 ? col : across - 1 - col;
-    return (struct mm_tiling_step){first + row, b, (unsigned)row, (unsigned)(b % tiling->b_slots)};
+    const size_t a = group % 2 == 0 ? row : down - 1 - row;
+    return (struct mm_tiling_step){a, first + col, (unsigned)(a % tiling->a_slots), (unsigned)col};
 }
 
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
@@ -68,6 +68,15 @@ static struct rates rates_of(const struct mm_plan *plan, const struct mm_product
                           .byte = byte_ns > 0.0 ? byte_ns : assumed_byte_ns};
 }
 
+/* Copying rows of a wider matrix takes as long for each row as this many bytes. Measured on an H200: rows of
+ * 4 KiB are copied at 20 GB/s, rows of 8 KiB at 32 GB/s, and whole matrices at 54 GB/s. */
+static const double row_bytes = 6144.0;
+
+static double copy_ns(const struct mm_matrix *matrix, const struct rates *rates) {
+    const double bytes = (double)matrix->cols * (double)mm_dtype_bytes(matrix->dtype);
+    return (double)matrix->rows * (bytes + (matrix->cols < matrix->ld ? row_bytes : 0.0)) * rates->byte;
+}
+
 /* A slot during the forecast. */
 struct slot {
     size_t panel; /* which panel it has: the index plus 1; 0 if the slot is empty */
@@ -82,42 +91,40 @@ struct engines {
     double download_ns;
 };
 
-/* Returns how long copying `bytes` of a panel to the slot takes, or 0 if the slot has the panel. */
-static double upload(struct slot *slot, size_t panel, double bytes, const struct rates *rates,
-                     struct engines *engines) {
+/* Returns how long copying the panel to the slot takes, or 0 if the slot has the panel. */
+static double upload(struct slot *slot, size_t panel, const struct mm_matrix *matrix,
+                     const struct rates *rates, struct engines *engines) {
     if (slot->panel == panel + 1)
         return 0.0;
-    engines->upload_ns = fmax(engines->upload_ns, slot->used_ns) + bytes * rates->byte;
+    const double took_ns = copy_ns(matrix, rates);
+    engines->upload_ns = fmax(engines->upload_ns, slot->used_ns) + took_ns;
     slot->panel = panel + 1;
     slot->copied_ns = engines->upload_ns;
-    return bytes * rates->byte;
+    return took_ns;
 }
 
 /* Plays the tiles through. */
 static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct mm_product *product,
-                                      const struct rates *rates) {
-    const double line_bytes = (double)product->k * (double)mm_dtype_bytes(product->a.dtype);
-    const double c_bytes = (double)mm_dtype_bytes(product->c.dtype);
+                                   const struct rates *rates) {
     struct mm_tiling_times forecast = {0};
     struct engines engines = {0};
     struct slot a_slots[MM_TILING_SLOTS_MAX] = {0}, b_slots[MM_TILING_SLOTS_MAX] = {0};
     struct slot c_slots[MM_TILING_C_SLOTS] = {0};
     for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
         const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
-        const double rows = (double)mm_size_min(tiling->rows, product->m - tile.a * tiling->rows);
-        const double cols = (double)mm_size_min(tiling->cols, product->n - tile.b * tiling->cols);
-        const double tile_bytes = rows * cols * c_bytes, kernel_ns = rows * cols * rates->element;
+        const struct mm_product part = mm_tiling_part(tiling, product, &tile);
+        const double kernel_ns = (double)part.m * (double)part.n * rates->element;
         struct slot *a = &a_slots[tile.a_slot], *b = &b_slots[tile.b_slot];
         struct slot *c = &c_slots[index % MM_TILING_C_SLOTS];
-        forecast.upload_ns += upload(a, tile.a, rows * line_bytes, rates, &engines);
-        forecast.upload_ns += upload(b, tile.b, cols * line_bytes, rates, &engines);
-        if (product->addend.rows > 0)
-            forecast.upload_ns += upload(c, index, tile_bytes, rates, &engines);
+        forecast.upload_ns += upload(a, tile.a, &part.a, rates, &engines);
+        forecast.upload_ns += upload(b, tile.b, &part.b, rates, &engines);
+        if (part.addend.rows > 0)
+            forecast.upload_ns += upload(c, index, &part.addend, rates, &engines);
         const double ready_ns = fmax(fmax(a->copied_ns, b->copied_ns), fmax(c->copied_ns, c->used_ns));
         if (index == 0)
             forecast.first_ns = ready_ns;
         engines.kernel_ns = fmax(engines.kernel_ns, ready_ns) + launch_ns + kernel_ns;
-        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + tile_bytes * rates->byte;
+        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + copy_ns(&part.c, rates);
         a->used_ns = b->used_ns = engines.kernel_ns;
         c->used_ns = engines.download_ns;
         forecast.kernel_ns += kernel_ns;
@@ -197,22 +204,22 @@ struct search {
     double best_ns; /* INFINITY if no tiles were found */
 };
 
-/* Returns a time that the product needs at least with A and C copied once, and B this many times. */
+/* Returns a time that the product needs at least with B and C copied once, and A this many times. */
 static double least_ns(const struct search *search, double times, double tiles) {
     const struct mm_product *product = search->product;
     const double up_bytes =
-        (double)mm_matrix_bytes(&product->a) + times * (double)mm_matrix_bytes(&product->b);
+        times * (double)mm_matrix_bytes(&product->a) + (double)mm_matrix_bytes(&product->b);
     const double copies_ns = fmax(up_bytes, (double)mm_matrix_bytes(&product->c)) * search->rates.byte;
     const double kernels_ns =
         (double)product->m * (double)product->n * search->rates.element + tiles * launch_ns;
     return fmax(copies_ns, kernels_ns);
 }
 
-/* Whether these tiles can be faster than the best ones. Each group copies B, except the panels that are still
+/* Whether these tiles can be faster than the best ones. Each group copies A, except the panels that are still
  * on the device. */
 static bool is_worth(const struct search *search, const struct mm_tiling *tiling) {
-    const double groups = (double)mm_size_divide_up(tiling->a_panels, tiling->a_slots);
-    const double again = 1.0 - (double)tiling->b_slots / (double)tiling->b_panels;
+    const double groups = (double)mm_size_divide_up(tiling->b_panels, tiling->b_slots);
+    const double again = 1.0 - (double)tiling->a_slots / (double)tiling->a_panels;
     return least_ns(search, 1.0 + (groups - 1.0) * again, (double)mm_tiling_count(tiling)) < search->best_ns;
 }
 
@@ -221,11 +228,11 @@ static bool is_good(const struct search *search) {
     return search->best_ns < 1.01 * least_ns(search, 1.0, 0.0);
 }
 
-/* Tries tiles with more and more columns, while they fit. */
-static void try_cols(struct search *search, struct mm_tiling tiling, size_t unit) {
-    for (size_t times = 1; tiling.cols < search->product->n && !is_good(search); times = next(times)) {
+/* Tries tiles with more and more rows, while they fit. */
+static void try_rows(struct search *search, struct mm_tiling tiling, size_t unit) {
+    for (size_t times = 1; tiling.rows < search->product->m && !is_good(search); times = next(times)) {
         struct mm_tiling tried = tiling;
-        tried.cols = tiling.cols = mm_size_min(times * unit, search->product->n);
+        tried.rows = tiling.rows = mm_size_min(times * unit, search->product->m);
         if (!complete(search->plan, search->product, &tried))
             continue;
         if (mm_tiling_bytes(&tried) > search->bytes)
@@ -248,7 +255,7 @@ static size_t unit_of(unsigned block) {
 bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
                     struct mm_tiling *tiling) {
     const size_t rows_unit = unit_of(plan->layout.block_rows), cols_unit = unit_of(plan->layout.block_cols);
-    const size_t groups_max = mm_size_divide_up(product->m, rows_unit);
+    const size_t groups_max = mm_size_divide_up(product->n, cols_unit);
     struct search search = {.plan = plan,
                             .product = product,
                             .bytes = bytes,
@@ -256,12 +263,12 @@ bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product
                             .best_ns = INFINITY};
     assert(product->stack == NULL && product->m > 0 && product->n > 0);
     for (size_t groups = 1, tried = 0; tried < groups_max; groups = mm_size_min(next(groups), groups_max)) {
-        for (unsigned a_slots = 1; a_slots <= MM_TILING_SLOTS_MAX; a_slots *= 2)
-            for (unsigned b_slots = 2; b_slots <= MM_TILING_SLOTS_MAX; b_slots *= 2) {
-                const size_t rows = mm_size_divide_up(product->m, groups * a_slots);
+        for (unsigned b_slots = 1; b_slots <= MM_TILING_SLOTS_MAX; b_slots *= 2)
+            for (unsigned a_slots = 2; a_slots <= MM_TILING_SLOTS_MAX; a_slots *= 2) {
+                const size_t cols = mm_size_divide_up(product->n, groups * b_slots);
                 const struct mm_tiling tiles = {
-                    .rows = mm_size_round_up(rows, rows_unit), .a_slots = a_slots, .b_slots = b_slots};
-                try_cols(&search, tiles, cols_unit);
+                    .cols = mm_size_round_up(cols, cols_unit), .a_slots = a_slots, .b_slots = b_slots};
+                try_rows(&search, tiles, rows_unit);
             }
         tried = groups;
     }

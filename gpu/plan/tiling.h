@@ -2,9 +2,10 @@
  * op(A), which is some rows, times a panel of op(B), which is some columns. Panels have all of k, so a kernel
  * sums up a tile as it sums up a whole product.
  *
- * The device has slots for a few panels. A group is as many panels of A as there are slots. The panels of a
- * group stay on the device while all panels of B pass. The next group takes the panels of B in reverse order,
- * so it begins with those that are still on the device. Any thread may call these functions. */
+ * The device has slots for a few panels. A group is as many panels of B as there are slots. The panels of a
+ * group stay on the device while all panels of A pass. The next group takes the panels of A in reverse order,
+ * so it begins with those that are still on the device. So A is copied several times, not B, because a panel
+ * of A is whole rows, which are copied faster. Any thread may call these functions. */
 #pragma once
 
 #include "gpu/plan/plan.h"

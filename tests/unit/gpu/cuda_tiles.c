@@ -103,6 +103,28 @@ static void share_bounds_the_memory(void **state) {
     init();
 }
 
+static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *made,
+                                          struct mm_error *error) {
+    made->layout = (struct mm_layout){
+        .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    made->workspace_bytes = made->is_frugal ? 1000 : mm_product_bytes(product) + 1;
+    return MM_OK;
+}
+
+/* Tiles are planned with little workspace if the workspace of the whole is larger than the matrices. */
+static void tiles_use_little_workspace(void **state) {
+    static const struct mm_variant large = {.name = "large", .plan[MM_FLOAT32] = plan_with_workspace};
+    init();
+    job.variant = &large;
+    plan();
+    mm_cuda_begin(&device.head, 1, jobs, 1);
+    assert_int_equal(device.lanes[1].bands.tiling.workspace_bytes, 1000);
+    while (!mm_cuda_is_over(&device.head, 1))
+        continue;
+    mm_cuda_end(&device.head, 1, jobs, 1);
+    expect_c();
+}
+
 static void addend_and_bias_are_applied_once(void **state) {
     init();
     fill(addend, M * N, 7);
@@ -140,13 +162,13 @@ static void tiles_are_checked(void **state) {
     }
 }
 
-/* The last element of a tile's C is wrong if the tile has this many rows and columns. */
-static size_t wrong_rows, wrong_cols;
-
+/* The last element of C is wrong. */
 static enum mm_status launch_wrong(const struct mm_plan *tile_plan, const struct mm_product *product,
                                    struct mm_lane *lane, struct mm_error *error) {
     const enum mm_status status = mm_cuda_launch(tile_plan, product, lane, error);
-    if (product->m == wrong_rows && product->n == wrong_cols)
+    const struct mm_tiling *tiling = &lane->bands.tiling;
+    const struct mm_tiling_step tile = mm_tiling_tile(tiling, lane->bands.tile);
+    if (tile.a + 1 == tiling->a_panels && tile.b + 1 == tiling->b_panels)
         ((float *)product->c.data)[product->m * product->n - 1] += 1000.0F;
     return status;
 }
@@ -159,20 +181,13 @@ static enum mm_status plan_wrong(const struct mm_product *product, struct mm_pla
     return MM_OK;
 }
 
-/* The tile in the lower right corner has a wrong element. */
 static void wrong_tile_fails_the_check(void **state) {
     static const struct mm_variant wrong = {.name = "wrong", .plan[MM_FLOAT32] = plan_wrong};
     init();
     job.verify = true;
     job.variant = &wrong;
     plan();
-    mm_cuda_begin(&device.head, 1, jobs, 1);
-    wrong_rows = M % device.lanes[1].bands.tiling.rows;
-    wrong_cols = N % device.lanes[1].bands.tiling.cols;
-    while (!mm_cuda_is_over(&device.head, 1))
-        continue;
-    mm_cuda_end(&device.head, 1, jobs, 1);
-    wrong_rows = wrong_cols = 0;
+    run_tiles();
     assert_int_equal(mm_verification_verdict(&job.outcome.verification), MM_VERDICT_FAILED);
     assert_int_equal(job.outcome.verification.row, M - 1);
 }
@@ -297,7 +312,8 @@ static void job_without_tiles_gets_no_memory(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory, tiles_are_checked,
+RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
+                  tiles_use_little_workspace, tiles_are_checked,
                   wrong_tile_fails_the_check, derived_data_stays_with_panels,
                   addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
                   job_without_tiles_gets_no_memory)

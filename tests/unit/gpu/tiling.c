@@ -60,55 +60,53 @@ static void count_uploads(const struct mm_tiling *tiling, size_t *of_a, size_t *
     }
 }
 
-static void each_panel_of_a_is_uploaded_once(void **state) {
+static void each_panel_of_b_is_uploaded_once(void **state) {
     for (struct mm_tiling tiling = {.a_panels = 1}; tiling.a_panels <= 9; tiling.a_panels++)
         for (tiling.b_panels = 1; tiling.b_panels <= 9; tiling.b_panels++)
             for (tiling.a_slots = 1; tiling.a_slots <= tiling.a_panels && tiling.a_slots <= 8;
                  tiling.a_slots++)
                 for (tiling.b_slots = 1; tiling.b_slots <= tiling.b_panels && tiling.b_slots <= 8;
                      tiling.b_slots++) {
-                    const size_t groups = mm_size_divide_up(tiling.a_panels, tiling.a_slots);
+                    const size_t groups = mm_size_divide_up(tiling.b_panels, tiling.b_slots);
                     size_t of_a, of_b;
                     count_uploads(&tiling, &of_a, &of_b);
-                    assert_int_equal(of_a, tiling.a_panels);
-                    assert_int_equal(of_b,
-                                     tiling.b_panels + (groups - 1) * (tiling.b_panels - tiling.b_slots));
+                    assert_int_equal(of_b, tiling.b_panels);
+                    assert_int_equal(of_a,
+                                     tiling.a_panels + (groups - 1) * (tiling.a_panels - tiling.a_slots));
                 }
 }
 
-/* Two panels of A and three of B are 6 uploads, because a panel of B stays for the second group. C has 6
- * tiles, each as large as a panel. */
+/* Three panels of A and two of B are 6 uploads, because a panel of A stays for the second group. C has 6
+ * tiles. Panels of B and tiles of C are rows of wider matrices, so they take longer. */
 static void forecast_overlaps_copies_and_kernels(void **state) {
     enum { EDGE = 1000 };
-    const struct mm_product product = product_of(MM_FLOAT32, 2 * EDGE, EDGE, 3 * EDGE);
+    const struct mm_product product = product_of(MM_FLOAT32, 3 * EDGE, EDGE, 2 * EDGE);
     const struct mm_tiling tiling = {
-        .rows = EDGE, .cols = EDGE, .a_panels = 2, .b_panels = 3, .a_slots = 1, .b_slots = 2};
-    const double panel_ns = 4e6 / 55.0, launch_ns = 20000.0;
+        .rows = EDGE, .cols = EDGE, .a_panels = 3, .b_panels = 2, .a_slots = 2, .b_slots = 1};
+    const double a_ns = 4e6 / 55.0, b_ns = (4e6 + EDGE * 6144.0) / 55.0, c_ns = b_ns, launch_ns = 20000.0;
     for (int is_slow = 0; is_slow < 2; is_slow++) {
-        const double kernel_ns = is_slow ? 8 * panel_ns : panel_ns / 8;
-        const double kernels_ns = 6 * (kernel_ns + launch_ns);
+        const double kernel_ns = is_slow ? 8 * a_ns : a_ns / 8;
         struct mm_plan plan;
         set_device(2e9 / kernel_ns * 1e9);
         assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
         const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
-        assert_float_equal(forecast.first_ns, 2 * panel_ns, 1.0);
+        assert_float_equal(forecast.first_ns, a_ns + b_ns, 1.0);
         assert_float_equal(forecast.kernel_ns, 6 * kernel_ns, 1.0);
-        assert_float_equal(forecast.upload_ns, 6 * panel_ns, 1.0);
-        if (is_slow) { /* only the first panels and the second panel of A delay kernels */
-            assert_float_equal(forecast.ns, 4 * panel_ns + kernels_ns, 1.0);
-            assert_float_equal(forecast.last_ns, panel_ns, 1.0);
-        } else { /* the second group begins after 5 uploads and 2 kernels; then its tiles wait for downloads
-                  */
-            assert_float_equal(forecast.ns, 8 * panel_ns + 2 * (kernel_ns + launch_ns), 1.0);
+        assert_float_equal(forecast.upload_ns, 4 * a_ns + 2 * b_ns, 1.0);
+        if (is_slow) { /* only the first panels and the second panel of B delay kernels */
+            assert_float_equal(forecast.ns, a_ns + 2 * b_ns + 6 * (kernel_ns + launch_ns) + c_ns, 1.0);
+            assert_float_equal(forecast.last_ns, c_ns, 1.0);
+        } else { /* downloads delay kernels */
+            assert_float_equal(forecast.ns, a_ns + b_ns + kernel_ns + launch_ns + 6 * c_ns, 1.0);
         }
     }
 }
 
 /* There are two slots for C, so a kernel waits until the tile before the last one was downloaded. */
 static void kernels_wait_for_downloads(void **state) {
-    const struct mm_product product = product_of(MM_FLOAT32, 1000, 1, 6000);
+    const struct mm_product product = product_of(MM_FLOAT32, 6000, 1, 1000);
     const struct mm_tiling tiling = {
-        .rows = 1000, .cols = 1000, .a_panels = 1, .b_panels = 6, .a_slots = 1, .b_slots = 6};
+        .rows = 1000, .cols = 1000, .a_panels = 6, .b_panels = 1, .a_slots = 6, .b_slots = 1};
     struct mm_plan plan;
     set_device(2e6 / 1e-6); /* a tile takes 1 µs */
     assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
@@ -178,14 +176,14 @@ static void tiles_fit_in_little_memory(void **state) {
                 assert_int_equal(part.k, product.k);
             }
             const size_t m = mm_size_min(product.m, 128), n = mm_size_min(product.n, 128);
-            const size_t least = (m + 2 * n) * product.k * sizeof(float) + 2 * m * n * sizeof(float) +
+            const size_t least = (2 * m + n) * product.k * sizeof(float) + 2 * m * n * sizeof(float) +
                                  workspace * (m + n) * product.k;
             assert_true(bytes < least + 5 * 256); /* each slot is rounded up */
         }
     workspace = 0;
 }
 
-/* Without rates, only copies count. If A fits beside some panels of B, each operand is uploaded once. */
+/* Without rates, only copies count. If B fits beside some panels of A, each operand is uploaded once. */
 static void unknown_rates_give_few_uploads(void **state) {
     const struct mm_product product = product_of(MM_FLOAT32, 2000, 20000, 2000);
     const size_t bytes = mm_matrix_bytes(&product.a);
@@ -212,6 +210,6 @@ static void addend_belongs_to_the_tile(void **state) {
     assert_true(with_ns >= without_ns + (double)mm_matrix_bytes(&product.addend) / 55.0);
 }
 
-RUN_TESTS(each_panel_of_a_is_uploaded_once, forecast_overlaps_copies_and_kernels, kernels_wait_for_downloads,
+RUN_TESTS(each_panel_of_b_is_uploaded_once, forecast_overlaps_copies_and_kernels, kernels_wait_for_downloads,
           quarter_of_the_memory_costs_a_tenth, tiles_fit_in_little_memory, unknown_rates_give_few_uploads,
           addend_belongs_to_the_tile)
