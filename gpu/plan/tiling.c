@@ -135,7 +135,7 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
 }
 
 struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
-                                             const struct mm_product *product) {
+                                          const struct mm_product *product) {
     const struct rates rates = rates_of(plan, product);
     return play(tiling, product, &rates);
 }

@@ -1,5 +1,5 @@
 /* Runs products in tiles on a CUDA device. Without arguments, checks several types and shapes. With TYPE, M,
- * K, N and MIB, also compares the time of a product that may use MIB of the device with the forecast. Exits
+ * K, N and MIB, compares the time of a product that may use MIB of the device with the forecast. Exits
  * with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/tiling.h"
@@ -92,6 +92,8 @@ static bool check(struct mm_device *device) {
 static bool measure(struct mm_device *device, struct mm_job *job, size_t share) {
     uint64_t whole_ns = 0, took_ns = 0;
     device->job_bytes_max = 0;
+    if (job->product.a.dtype == MM_FLOAT64) /* tiles have no room for the workspace of fp64_tensor */
+        job->variant = mm_backend_variant(&mm_cuda_backend, MM_MATMUL, "tensor");
     for (unsigned turn = 0; turn < 2; turn++)
         if (!run(device, job, &whole_ns))
             return false;
@@ -108,20 +110,23 @@ static bool measure(struct mm_device *device, struct mm_job *job, size_t share) 
     const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
     const double longer_ns =
         forecast.kernel_ns > forecast.upload_ns ? forecast.kernel_ns : forecast.upload_ns;
-    printf("forecast: %zu x %zu, slots %u and %u: %.1f ms; kernel %.1f, upload %.1f, first %.1f, last %.1f\n",
-           tiling.rows, tiling.cols, tiling.a_slots, tiling.b_slots, forecast.ns / 1e6,
+    printf("forecast in %zu MiB: %zu x %zu, slots %u and %u: %.1f ms; kernel %.1f, upload %.1f, first %.1f, "
+           "last "
+           "%.1f\n",
+           share >> 20, tiling.rows, tiling.cols, tiling.a_slots, tiling.b_slots, forecast.ns / 1e6,
            forecast.kernel_ns / 1e6, forecast.upload_ns / 1e6, forecast.first_ns / 1e6,
            forecast.last_ns / 1e6);
     device->job_bytes_max = share;
     for (job->verify = true;; job->verify = false) { /* checked tiles take longer, so the last turn counts */
         if (!run(device, job, &took_ns))
             return false;
-        printf("%s: %.1f ms in %zu tiles; before the first %.1f, kernels %.1f, after the last %.1f; %.3f of "
-               "the bound\n",
-               job->verify ? "checked" : "timed", (double)took_ns / 1e6, job->outcome.tiles,
-               (double)spans[MM_SPAN_UPLOAD] / 1e6, (double)spans[MM_SPAN_KERNEL] / 1e6,
-               (double)spans[MM_SPAN_DOWNLOAD] / 1e6,
-               (longer_ns + forecast.first_ns + forecast.last_ns) / (double)took_ns);
+        printf(
+            "%s: %.1f ms in %zu tiles, %.2f GB uploaded; before the first %.1f, kernels %.1f, after the last "
+            "%.1f; %.3f of the bound\n",
+            job->verify ? "checked" : "timed", (double)took_ns / 1e6, job->outcome.tiles,
+            (double)job->outcome.uploaded_bytes / 1e9, (double)spans[MM_SPAN_UPLOAD] / 1e6,
+            (double)spans[MM_SPAN_KERNEL] / 1e6, (double)spans[MM_SPAN_DOWNLOAD] / 1e6,
+            (longer_ns + forecast.first_ns + forecast.last_ns) / (double)took_ns);
         if (!job->verify)
             return true;
     }

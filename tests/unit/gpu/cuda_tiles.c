@@ -313,7 +313,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
-                  tiles_use_little_workspace, tiles_are_checked,
-                  wrong_tile_fails_the_check, derived_data_stays_with_panels,
-                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
-                  job_without_tiles_gets_no_memory)
+                  tiles_use_little_workspace, tiles_are_checked, wrong_tile_fails_the_check,
+                  derived_data_stays_with_panels, addend_and_bias_are_applied_once,
+                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)
