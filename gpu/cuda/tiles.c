@@ -240,9 +240,7 @@ static cudaError_t enqueue_download(struct work *work, size_t index) {
     cudaError_t code = cudaEventRecord(computed, work->lane->stream);
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(work->download.stream, computed, 0);
-    if (code == cudaSuccess)
-        code = download(work);
-    return code == cudaSuccess ? cudaEventRecord(work->c->used, work->download.stream) : code;
+    return code == cudaSuccess ? download(work) : code;
 }
 
 /* Enqueues the check of the tile. The first tile of each row of tiles counts the rows. */
@@ -263,10 +261,15 @@ static enum mm_status check(struct work *work, size_t index, struct mm_error *er
                : status;
 }
 
-/* Allows uploads to the slots after all that was enqueued so far. */
+/* Allows other tiles to use the slots after all that was enqueued so far. The check reads the addend, so the
+ * slot of C is free after the check and the download. */
 static cudaError_t release_slots(struct work *work) {
-    const cudaError_t code = cudaEventRecord(work->a->used, work->lane->stream);
-    return code == cudaSuccess ? cudaEventRecord(work->b->used, work->lane->stream) : code;
+    cudaError_t code = cudaEventRecord(work->a->used, work->lane->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(work->b->used, work->lane->stream);
+    if (code == cudaSuccess)
+        code = cudaStreamWaitEvent(work->download.stream, work->b->used, 0);
+    return code == cudaSuccess ? cudaEventRecord(work->c->used, work->download.stream) : code;
 }
 
 /* Adds the time of a tile's check. The check has ended. */

@@ -126,19 +126,23 @@ static void tiles_use_little_workspace(void **state) {
 }
 
 static void addend_and_bias_are_applied_once(void **state) {
-    init();
-    fill(addend, M * N, 7);
-    fill(bias, N, 9);
-    job.product.addend = mm_matrix_dense(MM_FLOAT32, M, N, addend);
-    job.product.bias = mm_matrix_dense(MM_FLOAT32, 1, N, bias);
-    job.product.epilogue.is_set = true;
-    job.product.epilogue.alpha.of_float = 2.0F;
-    job.product.epilogue.beta.of_float = 3.0F;
-    plan();
-    run_tiles();
-    expect_c();
-    assert_int_equal(fake_cuda.races, 0);
-    assert_int_equal(fake_cuda.passes, job.outcome.tiles);
+    for (int verifies = 0; verifies < 2; verifies++) {
+        const unsigned passes = fake_cuda.passes;
+        init();
+        fill(addend, M * N, 7);
+        fill(bias, N, 9);
+        job.product.addend = mm_matrix_dense(MM_FLOAT32, M, N, addend);
+        job.product.bias = mm_matrix_dense(MM_FLOAT32, 1, N, bias);
+        job.product.epilogue.is_set = true;
+        job.product.epilogue.alpha.of_float = 2.0F;
+        job.product.epilogue.beta.of_float = 3.0F;
+        job.verify = verifies;
+        plan();
+        run_tiles();
+        expect_c();
+        assert_int_equal(fake_cuda.races, 0);
+        assert_int_equal(fake_cuda.passes - passes, job.outcome.tiles);
+    }
 }
 
 /* Each row counts once, although several tiles check it. The time of the checks is no kernel time. */

@@ -361,6 +361,8 @@ enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithm
     touch_matrix(lane->stream, &tile->a, false);
     touch_matrix(lane->stream, &tile->b, false);
     touch_matrix(lane->stream, &tile->c, false);
+    touch_matrix(lane->stream, &tile->addend, false);
+    touch_matrix(lane->stream, &tile->bias, false);
     touch(lane->stream, memory, mm_verify_bytes(tile), true);
     mm_verify(tile, arithmetic, seed, memory, &mine);
     mine.row += part.row;
