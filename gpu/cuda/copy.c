@@ -1,4 +1,6 @@
-/* Copies matrices between host and device and on the device, and plans transpositions that only copy. */
+/* Copies matrices between host and device and on the device, or generates them there. Plans transpositions
+ * that only copy. */
+#include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 
@@ -45,6 +47,15 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
         code = mm_cuda_copy_matrix(&dense, &item, cudaMemcpyDeviceToHost, lane);
     }
     return code;
+}
+
+cudaError_t mm_cuda_generate_block(const struct mm_source *source, const struct mm_matrix *block,
+                                   size_t first, void *to, const struct mm_lane *lane) {
+    struct mm_cuda_generated generated = {.count = 0};
+    mm_cuda_add_generated(&generated, source, block, first, to);
+    return block->rows * block->cols == 0
+               ? cudaSuccess
+               : mm_cuda_generate(&generated, block->dtype, lane->device, lane->stream);
 }
 
 static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,

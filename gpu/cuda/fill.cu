@@ -1,6 +1,7 @@
 /* Generates random and identity matrices on the device. Blocks with equal blockIdx.y generate one matrix. */
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/device.h"
+#include "gpu/cuda/stream.h"
 #include "gpu/matrix/random.h"
 
 namespace {
@@ -27,16 +28,15 @@ __global__ void __launch_bounds__(THREADS)
     const auto &mine = generated.operands[blockIdx.y];
     const size_t step = static_cast<size_t>(gridDim.x) * THREADS;
     const size_t first = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
-    if (mine.source.kind == MM_SOURCE_UNIFORM) {
-        typename MAKE::type *elements = static_cast<typename MAKE::type *>(mine.to);
-        for (size_t index = first; index < mine.elements; index += step)
-            elements[index] = MAKE::element(mine.source.seed, index);
-    } else {
-        typename MAKE::word *words = static_cast<typename MAKE::word *>(mine.to);
-        for (size_t index = first; index < mine.elements; index += step)
-            words[index] = index / mine.cols % mine.source.rows == index % mine.cols
-                               ? static_cast<typename MAKE::word>(one)
-                               : 0;
+    const bool is_dense = mine.cols == mine.ld;
+    for (size_t index = first; index < mine.elements; index += step) {
+        const size_t gaps = is_dense ? 0 : index / mine.cols * (mine.ld - mine.cols);
+        const size_t at = mine.first + index + gaps; /* index in the whole operand */
+        if (mine.kind == MM_SOURCE_UNIFORM)
+            static_cast<typename MAKE::type *>(mine.to)[index] = MAKE::element(mine.seed_or_rows, at);
+        else
+            static_cast<typename MAKE::word *>(mine.to)[index] =
+                at / mine.ld % mine.seed_or_rows == at % mine.ld ? static_cast<typename MAKE::word>(one) : 0;
     }
 }
 
@@ -69,12 +69,10 @@ enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, enum mm_dtype 
     struct mm_cuda_device *device = reinterpret_cast<struct mm_cuda_device *>(head);
     const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0, NULL};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
-    struct mm_cuda_generated generated = {};
     const enum mm_status status = mm_cuda_use(head, error);
-    if (status != MM_OK || count == 0)
+    if (status != MM_OK)
         return status;
-    mm_cuda_add_generated(&generated, &source, &whole, memory);
-    cudaError_t code = mm_cuda_generate(&generated, dtype, device, device->direct.stream);
+    cudaError_t code = mm_cuda_generate_block(&source, &whole, 0, memory, &device->direct);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
     return mm_cuda_status(device, code, "filling memory", error);

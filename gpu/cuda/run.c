@@ -23,12 +23,8 @@ static cudaError_t upload(struct mm_job *job, const struct mm_product *product, 
     const struct mm_matrix *to = mm_product_operand(product, index);
     if (source->kind == MM_SOURCE_STORED)
         return cudaSuccess;
-    if (mm_source_is_generated(source)) {
-        struct mm_cuda_generated generated = {.count = 0};
-        mm_cuda_add_generated(&generated, source, to, to->data);
-        return to->rows * to->cols == 0 ? cudaSuccess
-                                        : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
-    }
+    if (mm_source_is_generated(source))
+        return mm_cuda_generate_block(source, to, 0, to->data, lane);
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, mm_product_operand(&job->product, index), cudaMemcpyHostToDevice, lane);
 }

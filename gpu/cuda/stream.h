@@ -51,6 +51,11 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
+/* Enqueues the generation of a block of an operand at the device address `to`, without gaps between rows. The
+ * block may be empty. `first` is the index in the whole operand of the block's first element. */
+cudaError_t mm_cuda_generate_block(const struct mm_source *source, const struct mm_matrix *block,
+                                   size_t first, void *to, const struct mm_lane *lane);
+
 /* Makes a gate, which can make a stream wait. The caller frees the gate by mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);
 

@@ -310,14 +310,31 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     return cudaSuccess;
 }
 
+/* Generates the whole operand, and copies the block's rows. */
+static void generate(const struct mm_cuda_generated *generated, unsigned index, enum mm_dtype dtype) {
+    const size_t cols = generated->operands[index].cols, rows = generated->operands[index].elements / cols;
+    const size_t ld = generated->operands[index].ld, first = generated->operands[index].first;
+    const size_t end = first + (rows - 1) * ld + cols, bytes = mm_dtype_bytes(dtype);
+    const struct mm_source source = {.kind = generated->operands[index].kind,
+                                     .seed = generated->operands[index].seed_or_rows,
+                                     .rows = generated->operands[index].seed_or_rows};
+    const struct mm_matrix whole = mm_matrix_dense(dtype, end / ld + 1, ld, malloc(end * bytes));
+    assert_non_null(whole.data);
+    (void)mm_source_generate(&source, &whole, 0, end, NULL);
+    for (size_t row = 0; row < rows; row++)
+        memcpy((char *)generated->operands[index].to + row * cols * bytes,
+               (char *)whole.data + (first + row * ld) * bytes, cols * bytes);
+    free(whole.data);
+}
+
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *made_on, cudaStream_t stream) {
     assert_in_range(generated->count, 1, MM_BATCH_MAX);
+    begin_operation(stream);
     for (unsigned index = 0; index < generated->count; index++) {
-        const size_t elements = generated->operands[index].elements, cols = generated->operands[index].cols;
-        const struct mm_matrix operand =
-            mm_matrix_dense(dtype, elements / cols, cols, generated->operands[index].to);
-        (void)mm_source_generate(&generated->operands[index].source, &operand, 0, elements, NULL);
+        touch(stream, generated->operands[index].to,
+              generated->operands[index].elements * mm_dtype_bytes(dtype), true);
+        generate(generated, index, dtype);
     }
     fake_cuda.makes++;
     return cudaSuccess;
