@@ -15,6 +15,7 @@ const struct mm_backend mm_cuda_backend = {
     .is_over = mm_cuda_is_over,
     .plan = mm_cuda_plan,
     .schedule = mm_cuda_schedule,
+    .find_tiles = mm_cuda_find_tiles,
     .page_locking = &mm_cuda_page_locking,
     .memory_free = mm_cuda_memory_free,
     .acquire_copy = mm_cuda_acquire_copy,

@@ -80,6 +80,8 @@ void mm_cuda_end(struct mm_device *device, unsigned lane, struct mm_job *const *
 bool mm_cuda_is_over(struct mm_device *device, unsigned lane);
 enum mm_status mm_cuda_plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 void mm_cuda_schedule(struct mm_job *job);
+bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
+                        struct mm_tiling *tiling);
 size_t mm_cuda_memory_free(const struct mm_device *device);
 enum mm_status mm_cuda_acquire_copy(struct mm_device *device, size_t bytes, struct mm_device_copy **copy,
                                     struct mm_error *error);

@@ -222,6 +222,31 @@ cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const s
     return code;
 }
 
+/* Copies row by row if CUDA does not allow the row stride. */
+cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, const struct mm_matrix *to,
+                                     const struct mm_matrix *from, const struct mm_lane *lane) {
+    struct mm_device *device = &lane->device->head;
+    const size_t element_bytes = mm_dtype_bytes(to->dtype), row_bytes = to->cols * element_bytes;
+    const size_t from_pitch = from->ld * element_bytes;
+    const size_t rows = from_pitch <= lane->device->pitch_bytes_max ? to->rows : 1;
+    cudaError_t code = cudaSuccess;
+    if (only_copy->device == device || row_bytes == 0)
+        return mm_cuda_copy_matrix(to, from, cudaMemcpyDeviceToDevice, lane);
+    for (size_t row = 0; row < to->rows && code == cudaSuccess; row += rows) {
+        const struct cudaMemcpy3DPeerParms copy = {
+            .srcPtr = {(char *)from->data + row * from_pitch, rows > 1 ? from_pitch : row_bytes, row_bytes,
+                       rows},
+            .srcDevice = (int)only_copy->device->index,
+            .dstPtr = {(char *)to->data + row * row_bytes, row_bytes, row_bytes, rows},
+            .dstDevice = (int)device->index,
+            .extent = {row_bytes, rows, 1}};
+        code = cudaMemcpy3DPeerAsync(&copy, lane->stream);
+    }
+    if (code == cudaSuccess)
+        __atomic_add_fetch(&device->peer_bytes, mm_matrix_bytes(to), __ATOMIC_RELAXED);
+    return code;
+}
+
 /* Acquires device memory for the copy, and enqueues the copying of the matrix. If device memory is short,
  * does nothing and returns cudaSuccess. */
 static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,

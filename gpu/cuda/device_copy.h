@@ -16,6 +16,11 @@ enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm
 /* Enqueues the copying of a stored matrix to `to`, from host memory or from another device. */
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
 
+/* Enqueues the copying of a part of a stored matrix, which is only on a device, to a dense matrix. `from` is
+ * the part in the memory of that device. */
+cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, const struct mm_matrix *to,
+                                     const struct mm_matrix *from, const struct mm_lane *lane);
+
 /* Acquires device memory, in the order of the lane's stream, for a stored matrix that will be only on this
  * device. The caller owns *copy, and releases *copy or passes *copy to the store. MM_STORE_FULL if all
  * matrices that are only on this device would exceed mm_device_stored_bytes_max. MM_NO_DEVICE_MEMORY if

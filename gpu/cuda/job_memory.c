@@ -156,30 +156,24 @@ static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
 }
 
 bool mm_cuda_exceeds_share(const struct mm_job *job, const struct mm_plan *plan) {
-    const size_t most = plan->device->job_bytes_max;
-    return most != 0 && mm_cuda_suits_tiles(job) && mm_cuda_needed_bytes(job, plan) > most;
+    return job->device_bytes_max != 0 && mm_cuda_needed_bytes(job, plan) > job->device_bytes_max;
 }
 
 /* Chooses tiles that need at most `bytes`. Returns false if there are none. */
 static bool use_tiles(struct mm_cuda_retry *retry, size_t bytes) {
     const struct mm_product product = mm_product_dense(&retry->job->product);
-    const size_t share = retry->plan->device->job_bytes_max;
-    const size_t most = share != 0 ? mm_size_min(bytes, share) : bytes;
-    struct mm_tiling *tiling = &retry->tiling;
     if (mm_tiling_workspace(retry->plan) > mm_product_bytes(&product)) /* tiles would be tiny */
         (void)use_less_workspace(retry->job, retry->plan);
-    if (!mm_tiling_make(retry->plan, &product, most, tiling))
+    struct mm_tiling tiling;
+    if (!mm_cuda_find_tiles(retry->job, retry->plan, bytes, &tiling))
         return false;
-    const size_t check_bytes = mm_cuda_tiles_bytes(retry->job, tiling) - mm_tiling_bytes(tiling);
-    return check_bytes == 0 ||
-           (check_bytes < most && mm_tiling_make(retry->plan, &product, most - check_bytes, tiling) &&
-            mm_cuda_tiles_bytes(retry->job, tiling) <= most);
+    retry->tiling = tiling;
+    return true;
 }
 
-enum mm_status mm_cuda_choose_tiles(struct mm_cuda_retry *retry, struct mm_error *error) {
-    if (retry->job == NULL || !mm_cuda_exceeds_share(retry->job, retry->plan) || use_tiles(retry, SIZE_MAX))
-        return MM_OK;
-    return mm_cuda_fail_memory(retry->lane->device, mm_cuda_needed_bytes(retry->job, retry->plan), error);
+void mm_cuda_choose_tiles(struct mm_cuda_retry *retry) {
+    if (retry->job != NULL && mm_cuda_exceeds_share(retry->job, retry->plan))
+        (void)use_tiles(retry, retry->job->device_bytes_max);
 }
 
 /* Chooses tiles that fit in the free memory, except a sixteenth, because the pool may round up. Returns false
@@ -187,16 +181,15 @@ enum mm_status mm_cuda_choose_tiles(struct mm_cuda_retry *retry, struct mm_error
 static bool use_smaller_tiles(struct mm_cuda_retry *retry) {
     const size_t free_bytes = mm_cuda_memory_free(&retry->lane->device->head);
     const size_t bytes = free_bytes - free_bytes / 16;
-    return retry->job->work.is_exclusive && mm_cuda_suits_tiles(retry->job) &&
+    return retry->job->work.is_exclusive &&
            (retry->tiling.rows == 0 || mm_cuda_tiles_bytes(retry->job, &retry->tiling) > bytes) &&
            use_tiles(retry, bytes);
 }
 
 bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
-    if (retry->tries++ == 0) {
-        mm_cuda_trim(retry->lane->device);
+    mm_cuda_trim(retry->lane->device);
+    if (retry->tries++ == 0)
         return true;
-    }
     if (retry->job == NULL || are_others_busy(retry->lane))
         return false;
     if (use_smaller_tiles(retry))

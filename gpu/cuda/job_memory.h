@@ -46,11 +46,11 @@ struct mm_cuda_retry {
     unsigned tries;
 };
 
-/* Whether the job needs more memory than device->job_bytes_max, and can run in tiles. Any thread. */
+/* Whether the job needs more memory than job->device_bytes_max. Any thread. */
 bool mm_cuda_exceeds_share(const struct mm_job *job, const struct mm_plan *plan);
 
-/* Chooses tiles if mm_cuda_exceeds_share. MM_NO_DEVICE_MEMORY if not even the smallest tile fits. */
-enum mm_status mm_cuda_choose_tiles(struct mm_cuda_retry *retry, struct mm_error *error);
+/* Chooses tiles if mm_cuda_exceeds_share, and if the job can run in tiles. */
+void mm_cuda_choose_tiles(struct mm_cuda_retry *retry);
 
 /* Prepares a retry after MM_NO_DEVICE_MEMORY, by step 1, 4 or 5 of this list. Other functions take steps
  * 2 and 3. Returns false if steps 1, 4 and 5 cannot help. The steps are tried in this order, until the job

@@ -262,11 +262,11 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     struct mm_plan plan = jobs[0]->plan;
     struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
     struct mm_error error;
-    enum mm_status status = mm_cuda_choose_tiles(&retry, &error);
-    for (bool tries = status == MM_OK; tries;) {
+    enum mm_status status;
+    mm_cuda_choose_tiles(&retry);
+    do
         status = try(&retry, jobs, count, &error);
-        tries = status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry);
-    }
+    while (status == MM_NO_DEVICE_MEMORY && mm_cuda_prepare_retry(&retry));
     if (status == MM_STORE_FULL && count > 1)
         status = MM_NO_DEVICE_MEMORY;
     for (unsigned job = 0; job < count && status != MM_OK; job++)

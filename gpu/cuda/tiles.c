@@ -1,8 +1,10 @@
 /* Enqueues the tiles of a product on three streams. Uploads run ahead as far as there are free slots. */
 #include "gpu/cuda/tiles.h"
 
+#include "gpu/cuda/device_copy.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/stream.h"
+#include "gpu/store/store.h"
 
 #include <assert.h>
 
@@ -64,11 +66,6 @@ void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
         cudaStreamDestroy(copier->download);
 }
 
-bool mm_cuda_suits_tiles(const struct mm_job *job) {
-    return job->plan.variant->op == MM_MATMUL && job->work.batch_key == 0 && job->product.stack == NULL &&
-           mm_job_is_inline(job) && !job->stores_c && !job->reduces;
-}
-
 /* Returns the bytes that the check of a tile needs. Tiles at the edges of C can need more than the others. */
 static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
     size_t most = 0;
@@ -83,6 +80,27 @@ static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tili
 
 size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
     return mm_tiling_bytes(tiling) + check_bytes(job, tiling);
+}
+
+/* Returns the member `uploads` of the job's tiling. */
+static unsigned uploads_of(const struct mm_job *job) {
+    unsigned uploads = 0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        uploads |= (unsigned)!mm_source_is_off_host(&job->sources[index]) << index;
+    return uploads;
+}
+
+bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
+                        struct mm_tiling *tiling) {
+    const struct mm_product product = mm_product_dense(&job->product);
+    const unsigned uploads = uploads_of(job);
+    if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0 ||
+        job->stores_c || job->reduces || !mm_tiling_make(plan, &product, uploads, bytes, tiling))
+        return false;
+    const size_t check_bytes = mm_cuda_tiles_bytes(job, tiling) - mm_tiling_bytes(tiling);
+    return check_bytes == 0 ||
+           (check_bytes < bytes && mm_tiling_make(plan, &product, uploads, bytes - check_bytes, tiling) &&
+            mm_cuda_tiles_bytes(job, tiling) <= bytes);
 }
 
 cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
@@ -108,7 +126,7 @@ struct work {
     struct mm_cuda_slot *a;
     struct mm_cuda_slot *b;
     struct mm_cuda_slot *c;
-    struct mm_product on_host;
+    struct mm_product from; /* the matrices outside of the slots; generated operands have no data */
     struct mm_product on_device;
 };
 
@@ -140,43 +158,59 @@ static struct work work_of(struct mm_lane *lane, size_t index) {
     work.a = &copier->a[work.tile.a_slot];
     work.b = &copier->b[work.tile.b_slot];
     work.c = &copier->c[index % MM_TILING_C_SLOTS];
-    work.on_host = mm_tiling_part(tiling, &lane->bands.job->product, &work.tile);
-    work.on_device = mm_product_dense(&work.on_host);
+    work.from = mm_tiling_part(tiling, &lane->bands.product, &work.tile);
+    work.on_device = mm_product_dense(&work.from);
     place(&work, index);
     return work;
 }
 
-/* Enqueues the copying of a matrix, after the slot's last use. */
-static cudaError_t upload(struct work *work, struct mm_cuda_slot *slot, const struct mm_matrix *to,
-                          const struct mm_matrix *from) {
-    work->lane->bands.job->outcome.uploaded_bytes += mm_matrix_bytes(to);
+/* Enqueues the copying or the generation of the tile's part of an operand. */
+static cudaError_t fill(struct work *work, enum mm_operand_index index) {
+    const struct mm_tiling *tiling = &work->lane->bands.tiling;
+    struct mm_job *job = work->lane->bands.job;
+    const struct mm_source *source = &job->sources[index];
+    const struct mm_matrix *to = mm_product_operand(&work->on_device, index);
+    const struct mm_matrix *from = mm_product_operand(&work->from, index);
+    if (mm_source_is_generated(source))
+        return mm_cuda_generate_block(source, from,
+                                      mm_product_part_first(&job->product, index, work->tile.a * tiling->rows,
+                                                            work->tile.b * tiling->cols),
+                                      to->data, &work->upload);
+    if (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL)
+        return mm_cuda_copy_stored_part(source->stored->only_copy, to, from, &work->upload);
+    job->outcome.uploaded_bytes += mm_matrix_bytes(to);
+    return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, &work->upload);
+}
+
+/* Fills a slot after the slot's last use. */
+static cudaError_t upload(struct work *work, struct mm_cuda_slot *slot, enum mm_operand_index index) {
     cudaError_t code = cudaStreamWaitEvent(work->upload.stream, slot->used, 0);
     if (code == cudaSuccess)
-        code = mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, &work->upload);
+        code = fill(work, index);
     return code == cudaSuccess ? cudaEventRecord(slot->ready, work->upload.stream) : code;
 }
 
-/* Enqueues the copying of a panel unless the slot has the panel. Makes the kernels wait for the panel. */
+/* Fills the slot of a panel unless the slot has the panel. Makes the kernels wait for the panel. */
 static cudaError_t upload_panel(struct work *work, struct mm_cuda_slot *slot, size_t panel,
-                                const struct mm_matrix *to, const struct mm_matrix *from) {
+                                enum mm_operand_index index) {
     cudaError_t code = cudaSuccess;
     if (slot->panel != panel + 1) {
         slot->panel = panel + 1;
         slot->is_kept = false;
-        code = upload(work, slot, to, from);
+        code = upload(work, slot, index);
     }
     return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, slot->ready, 0) : code;
 }
 
 static cudaError_t upload_operands(struct work *work) {
-    struct mm_product *to = &work->on_device, *from = &work->on_host;
-    cudaError_t code = upload_panel(work, work->a, work->tile.a, &to->a, &from->a);
+    const struct mm_product *to = &work->on_device;
+    cudaError_t code = upload_panel(work, work->a, work->tile.a, MM_OPERAND_A);
     if (code == cudaSuccess)
-        code = upload_panel(work, work->b, work->tile.b, &to->b, &from->b);
+        code = upload_panel(work, work->b, work->tile.b, MM_OPERAND_B);
     if (code == cudaSuccess && to->addend.rows > 0)
-        code = upload(work, work->c, &to->addend, &from->addend);
+        code = upload(work, work->c, MM_OPERAND_ADDEND);
     if (code == cudaSuccess && to->bias.rows > 0)
-        code = upload(work, work->c, &to->bias, &from->bias);
+        code = upload(work, work->c, MM_OPERAND_BIAS);
     if (code == cudaSuccess && to->addend.rows + to->bias.rows > 0)
         code = cudaStreamWaitEvent(work->lane->stream, work->c->ready, 0);
     return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, work->c->used, 0) : code;
@@ -204,7 +238,7 @@ static cudaError_t download(struct work *work) {
     const struct mm_job *job = work->lane->bands.job;
     const struct mm_tiling *tiling = &work->lane->bands.tiling;
     const struct mm_window *part = job->part;
-    struct mm_matrix to = work->on_host.c, from = work->on_device.c;
+    struct mm_matrix to = work->from.c, from = work->on_device.c;
     if (to.data == NULL)
         return cudaSuccess;
     if (part != NULL) {
@@ -346,6 +380,20 @@ static void empty_slots(struct mm_cuda_slot *slots, unsigned count) {
         slots[index].panel = 0;
 }
 
+/* Sets lane->bands.product to the job's product, with stored operands at their addresses. */
+static void find_operands(struct mm_lane *lane) {
+    const struct mm_job *job = lane->bands.job;
+    struct mm_product *product = &lane->bands.product;
+    *product = job->product;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_source *source = &job->sources[index];
+        if (source->kind != MM_SOURCE_STORED)
+            continue;
+        const struct mm_device_copy *copy = source->stored->only_copy;
+        mm_product_place_operand(product, index, copy != NULL ? copy->data : source->stored->data);
+    }
+}
+
 enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error) {
     struct mm_cuda_copier *copier = copier_of(lane);
     const struct mm_tiling *tiling = &lane->bands.tiling;
@@ -356,6 +404,7 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
         return status;
     lane->bands.check = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;
     lane->scratch = (char *)lane->bands.check + check_bytes(job, tiling);
+    find_operands(lane);
     empty_slots(copier->a, MM_TILING_SLOTS_MAX);
     empty_slots(copier->b, MM_TILING_SLOTS_MAX);
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);

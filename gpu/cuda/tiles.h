@@ -1,6 +1,7 @@
-/* Runs a product in tiles (gpu/plan/tiling.h). Panels are copied to the device, and tiles of C to the host,
- * while kernels compute. Only the thread that uses the device's lanes calls these functions, except
- * mm_cuda_suits_tiles. One job at a time runs in tiles, because such a job is exclusive. */
+/* Runs a product in tiles (gpu/plan/tiling.h). Panels are copied to the device or generated there, and tiles
+ * of C are copied to the host, while kernels compute. Only the thread that uses the device's lanes calls
+ * these functions, unless a comment says otherwise. One job at a time runs in tiles, because such a job is
+ * exclusive. */
 #pragma once
 
 #include "gpu/cuda/device.h"
@@ -11,11 +12,7 @@ __BEGIN_DECLS
 cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier);
 void mm_cuda_copier_close(const struct mm_cuda_copier *copier);
 
-/* Whether a job can run in tiles: one product whose operands come from host memory and whose result goes
- * there. Any thread. */
-bool mm_cuda_suits_tiles(const struct mm_job *job);
-
-/* Returns the bytes of device memory that a job in tiles needs. */
+/* Returns the bytes of device memory that a job in tiles needs. Any thread. */
 size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling);
 
 /* Acquires the memory of lane->bands.tiling, and enqueues the first tiles. The caller has set the other

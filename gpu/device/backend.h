@@ -13,6 +13,8 @@ __BEGIN_DECLS
 
 enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 
+struct mm_tiling;
+
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
  * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A member that does not apply is 0 or
  * "". */
@@ -27,8 +29,6 @@ struct mm_device {
     unsigned compute_capability; /* 10·major + minor: 90 for 9.0 */
     unsigned multiprocessors;
     size_t memory_bytes;
-    size_t
-        job_bytes_max; /* the most device memory for a product in tiles; 0 for no limit; set by the engine */
     size_t l2_bytes;
     size_t shared_bytes_per_block_max;
 
@@ -95,6 +95,12 @@ struct mm_backend {
     /* Sets work.is_exclusive and work.batch_key of a job that has a plan. The job's C is not empty. Any
      * thread. The pointer is NULL if the backend has no exclusive jobs and no jobs that share a launch. */
     void (*schedule)(struct mm_job *job);
+
+    /* Finds tiles for a job with this plan that need at most `bytes` of device memory. Returns false if the
+     * job cannot run in tiles, or if even the smallest tile needs more. Any thread. The pointer is NULL if
+     * the backend runs no job in tiles. */
+    bool (*find_tiles)(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
+                       struct mm_tiling *tiling);
 
     /* Functions that lock host pages for all devices. NULL if the backend does not copy matrices. */
     const struct mm_page_locking *page_locking;

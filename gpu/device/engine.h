@@ -16,7 +16,9 @@ struct mm_engine_options {
     struct mm_watch_limits watch;
 
     /* The most device memory that a product may use for generated operands, C and workspace. 0 for an eighth
-     * of the device's memory. Does not apply if both operands come with the request and C is not stored. */
+     * of the device's memory. Does not apply if both operands come with the request and C is not stored. A
+     * product that would use more runs in tiles (gpu/plan/tiling.h). So does any product whose matrices and
+     * workspace need more than this limit, if the limit is not 0 and the product can run in tiles. */
     size_t device_bytes_max;
 
     /* The longest kernel time that is allowed for a product, by measured rates; 0 for no limit. */
@@ -95,6 +97,6 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
 
 /* Checks whether a device can run job->product by job->variant within kernel_ms_max and device_bytes_max. If
- * not, returns MM_TOO_LARGE with the variant and the limit. Sets job->is_frugal if only a plan with little
- * workspace is within device_bytes_max. The matrices need no data. Any thread. */
+ * not, returns MM_TOO_LARGE with the variant and the limit. Sets job->device_bytes_max. Sets job->is_frugal
+ * if only a plan with little workspace is within device_bytes_max. The matrices need no data. Any thread. */
 enum mm_status mm_engine_check(const struct mm_engine *engine, struct mm_job *job, struct mm_error *error);

@@ -91,12 +91,20 @@ struct engines {
     double download_ns;
 };
 
-/* Returns how long copying the panel to the slot takes, or 0 if the slot has the panel. */
-static double upload(struct slot *slot, size_t panel, const struct mm_matrix *matrix,
-                     const struct rates *rates, struct engines *engines) {
+/* The product of a tile, and how its operands come to the device. */
+struct source {
+    struct mm_product part;
+    unsigned uploads;
+    const struct rates *rates;
+};
+
+/* Returns how long copying a panel of an operand to the slot takes, or 0 if the slot has the panel. */
+static double upload(struct slot *slot, size_t panel, const struct source *source,
+                     enum mm_operand_index index, struct engines *engines) {
     if (slot->panel == panel + 1)
         return 0.0;
-    const double took_ns = copy_ns(matrix, rates);
+    const bool is_copied = source->uploads >> index & 1;
+    const double took_ns = is_copied ? copy_ns(mm_product_operand(&source->part, index), source->rates) : 0.0;
     engines->upload_ns = fmax(engines->upload_ns, slot->used_ns) + took_ns;
     slot->panel = panel + 1;
     slot->copied_ns = engines->upload_ns;
@@ -112,19 +120,20 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
     struct slot c_slots[MM_TILING_C_SLOTS] = {0};
     for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
         const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
-        const struct mm_product part = mm_tiling_part(tiling, product, &tile);
-        const double kernel_ns = (double)part.m * (double)part.n * rates->element;
+        const struct source source = {mm_tiling_part(tiling, product, &tile), tiling->uploads, rates};
+        const struct mm_product *part = &source.part;
+        const double kernel_ns = (double)part->m * (double)part->n * rates->element;
         struct slot *a = &a_slots[tile.a_slot], *b = &b_slots[tile.b_slot];
         struct slot *c = &c_slots[index % MM_TILING_C_SLOTS];
-        forecast.upload_ns += upload(a, tile.a, &part.a, rates, &engines);
-        forecast.upload_ns += upload(b, tile.b, &part.b, rates, &engines);
-        if (part.addend.rows > 0)
-            forecast.upload_ns += upload(c, index, &part.addend, rates, &engines);
+        forecast.upload_ns += upload(a, tile.a, &source, MM_OPERAND_A, &engines);
+        forecast.upload_ns += upload(b, tile.b, &source, MM_OPERAND_B, &engines);
+        if (part->addend.rows > 0)
+            forecast.upload_ns += upload(c, index, &source, MM_OPERAND_ADDEND, &engines);
         const double ready_ns = fmax(fmax(a->copied_ns, b->copied_ns), fmax(c->copied_ns, c->used_ns));
         if (index == 0)
             forecast.first_ns = ready_ns;
         engines.kernel_ns = fmax(engines.kernel_ns, ready_ns) + launch_ns + kernel_ns;
-        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + copy_ns(&part.c, rates);
+        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + copy_ns(&part->c, rates);
         a->used_ns = b->used_ns = engines.kernel_ns;
         c->used_ns = engines.download_ns;
         forecast.kernel_ns += kernel_ns;
@@ -199,16 +208,21 @@ struct search {
     const struct mm_plan *plan;
     const struct mm_product *product;
     size_t bytes;
+    unsigned uploads;
     struct rates rates;
     struct mm_tiling best;
     double best_ns; /* INFINITY if no tiles were found */
 };
 
+static double upload_bytes(const struct search *search, enum mm_operand_index index) {
+    const bool is_copied = search->uploads >> index & 1;
+    return is_copied ? (double)mm_matrix_bytes(mm_product_operand(search->product, index)) : 0.0;
+}
+
 /* Returns a time that the product needs at least with B and C copied once, and A this many times. */
 static double least_ns(const struct search *search, double times, double tiles) {
     const struct mm_product *product = search->product;
-    const double up_bytes =
-        times * (double)mm_matrix_bytes(&product->a) + (double)mm_matrix_bytes(&product->b);
+    const double up_bytes = times * upload_bytes(search, MM_OPERAND_A) + upload_bytes(search, MM_OPERAND_B);
     const double copies_ns = fmax(up_bytes, (double)mm_matrix_bytes(&product->c)) * search->rates.byte;
     const double kernels_ns =
         (double)product->m * (double)product->n * search->rates.element + tiles * launch_ns;
@@ -252,13 +266,14 @@ static size_t unit_of(unsigned block) {
     return mm_size_round_up(EDGE_MIN, block > 0 ? block : EDGE_MIN);
 }
 
-bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
-                    struct mm_tiling *tiling) {
+bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, unsigned uploads,
+                    size_t bytes, struct mm_tiling *tiling) {
     const size_t rows_unit = unit_of(plan->layout.block_rows), cols_unit = unit_of(plan->layout.block_cols);
     const size_t groups_max = mm_size_divide_up(product->n, cols_unit);
     struct search search = {.plan = plan,
                             .product = product,
                             .bytes = bytes,
+                            .uploads = uploads,
                             .rates = rates_of(plan, product),
                             .best_ns = INFINITY};
     assert(product->stack == NULL && product->m > 0 && product->n > 0);
@@ -266,8 +281,10 @@ bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product
         for (unsigned b_slots = 1; b_slots <= MM_TILING_SLOTS_MAX; b_slots *= 2)
             for (unsigned a_slots = 2; a_slots <= MM_TILING_SLOTS_MAX; a_slots *= 2) {
                 const size_t cols = mm_size_divide_up(product->n, groups * b_slots);
-                const struct mm_tiling tiles = {
-                    .cols = mm_size_round_up(cols, cols_unit), .a_slots = a_slots, .b_slots = b_slots};
+                const struct mm_tiling tiles = {.cols = mm_size_round_up(cols, cols_unit),
+                                                .a_slots = a_slots,
+                                                .b_slots = b_slots,
+                                                .uploads = uploads};
                 try_rows(&search, tiles, rows_unit);
             }
         tried = groups;

@@ -25,6 +25,7 @@ struct mm_tiling {
     size_t b_kept_bytes;
     size_t c_bytes;         /* for a tile of C, one of the addend, and the columns of the bias */
     size_t workspace_bytes; /* for the kernels of one tile */
+    unsigned uploads;       /* bit i is set if operand i (enum mm_operand_index) is in host memory */
 };
 
 /* A tile, and the slots of its panels. */
@@ -68,11 +69,13 @@ static inline struct mm_tiling_step mm_tiling_corner(const struct mm_tiling *til
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
                                  const struct mm_tiling_step *tile);
 
-/* Forecasts the time by the device's rates. If the device has copied nothing yet, assumes 50 GB/s. */
+/* Forecasts the time by the device's rates. If the device has copied nothing yet, assumes 50 GB/s. Assumes
+ * that operands that are not in host memory take no time, because the device reads or generates them fast. */
 struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
-                                             const struct mm_product *product);
+                                          const struct mm_product *product);
 
 /* Finds the tiles with the shortest forecast that need at most `bytes` of the device. `plan` is the plan of
- * the whole product, which is no stack and not empty. Returns false if even the smallest tile needs more. */
-bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
-                    struct mm_tiling *tiling);
+ * the whole product, which is no stack and not empty. `uploads` is a member of *tiling. Returns false if even
+ * the smallest tile needs more. */
+bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, unsigned uploads,
+                    size_t bytes, struct mm_tiling *tiling);

@@ -125,6 +125,21 @@ struct mm_product mm_product_part(const struct mm_product *product, enum mm_op o
     return part;
 }
 
+size_t mm_product_part_first(const struct mm_product *product, enum mm_operand_index index, size_t row,
+                             size_t col) {
+    const size_t ld = mm_product_operand(product, index)->ld;
+    switch (index) {
+    case MM_OPERAND_A:
+        return product->transpose_a ? row : row * ld;
+    case MM_OPERAND_B:
+        return product->transpose_b ? col * ld : col;
+    case MM_OPERAND_ADDEND:
+        return product->transpose_addend ? col * ld + row : row * ld + col;
+    default:
+        return col;
+    }
+}
+
 void mm_product_drop_unread(struct mm_product *product) {
     struct mm_epilogue *epilogue = &product->epilogue;
     if (!epilogue->is_set)

@@ -122,6 +122,11 @@ __END_DECLS
 struct mm_product mm_product_part(const struct mm_product *product, enum mm_op op, size_t row, size_t rows,
                                   size_t col, size_t cols);
 
+/* Returns the index in an operand of the first element that mm_product_part gives to a block of C. The block
+ * begins at row `row` and column `col`. */
+size_t mm_product_part_first(const struct mm_product *product, enum mm_operand_index index, size_t row,
+                             size_t col);
+
 /* Sets m, n and k from a, b and the flags. For a transposition, also empties b. If the inner dimensions of a
  * and b differ, returns MM_BAD_SHAPE with both shapes, and leaves the product untouched. */
 enum mm_status mm_product_conform(enum mm_op op, struct mm_product *product, struct mm_error *error);

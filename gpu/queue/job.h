@@ -31,13 +31,15 @@ struct mm_job {
     /* The wanted part of C, or NULL for all of C. The result has no gaps between rows. */
     const struct mm_window *part;
 
-    bool keeps_c;        /* for a host device: C's data gets all of C, and not only the part */
-    bool stores_c;       /* for a GPU: C also stays in device memory, as `stored_c` */
-    bool reduces;        /* the device reduces the part; `part` must not be NULL */
-    bool verify;         /* the device checks the product; only for MM_MATMUL */
-    bool is_locked;      /* all matrices that have data and are not stored are in locked pages */
-    bool is_frugal;      /* the plan must use little workspace; set by mm_engine_check */
-    void *verify_memory; /* for a check on a host device; mm_verify_bytes long */
+    bool keeps_c;            /* for a host device: C's data gets all of C, and not only the part */
+    bool stores_c;           /* for a GPU: C also stays in device memory, as `stored_c` */
+    bool reduces;            /* the device reduces the part; `part` must not be NULL */
+    bool verify;             /* the device checks the product; only for MM_MATMUL */
+    bool is_locked;          /* all matrices that have data and are not stored are in locked pages */
+    bool is_frugal;          /* the plan must use little workspace; set by mm_engine_check */
+    size_t device_bytes_max; /* a GPU runs the job in tiles if the job needs more; 0: no limit; set by
+                              * mm_engine_check */
+    void *verify_memory;     /* for a check on a host device; mm_verify_bytes long */
 
     /* The owner may read this after `done` was called. If work.error is not MM_OK, C is undefined. */
     struct mm_outcome outcome;

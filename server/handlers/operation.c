@@ -62,6 +62,7 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     struct mm_engine *engine = mm_server_engine(request->server);
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
     operation->job.product = mm_call_product(call);
+    operation->job.verify = call->verify;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_operand *operand = &call->operands.of[index];
         operation->job.sources[index] = operand->source;
@@ -94,7 +95,6 @@ static enum mm_status check(struct mm_request *request, struct mm_error *error) 
         status = mm_operation_check(request, error);
     if (status != MM_OK)
         return status;
-    operation->job.verify = call->verify;
     mm_call_apply_layout(call, &operation->job.product);
     return mm_operation_reserve_out(request, error);
 }

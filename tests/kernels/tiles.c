@@ -78,7 +78,7 @@ static bool check(struct mm_device *device) {
         for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++) {
             struct mm_job job = job_of(dtypes[dtype], shapes[shape][0], shapes[shape][1], shapes[shape][2]);
             uint64_t ignored_ns;
-            device->job_bytes_max = mm_product_bytes(&job.product) / 2;
+            job.device_bytes_max = mm_product_bytes(&job.product) / 2;
             const bool passed = run(device, &job, &ignored_ns);
             if (passed && job.outcome.tiles < 2)
                 printf("FAIL: %zu tiles\n", job.outcome.tiles);
@@ -91,7 +91,7 @@ static bool check(struct mm_device *device) {
 /* Runs the product as a whole, from which the forecast learns, and then in tiles. */
 static bool measure(struct mm_device *device, struct mm_job *job, size_t share) {
     uint64_t whole_ns = 0, took_ns = 0;
-    device->job_bytes_max = 0;
+    job->device_bytes_max = 0;
     if (job->product.a.dtype == MM_FLOAT64) /* tiles have no room for the workspace of fp64_tensor */
         job->variant = mm_backend_variant(&mm_cuda_backend, MM_MATMUL, "tensor");
     for (unsigned turn = 0; turn < 2; turn++)
@@ -105,7 +105,7 @@ static bool measure(struct mm_device *device, struct mm_job *job, size_t share) 
     const struct mm_product product = mm_product_dense(&job->product);
     const struct mm_plan plan = job->plan;
     struct mm_tiling tiling;
-    if (!mm_tiling_make(&plan, &product, share, &tiling))
+    if (!mm_cuda_backend.find_tiles(job, &plan, share, &tiling))
         return false;
     const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
     const double longer_ns =
@@ -116,7 +116,7 @@ static bool measure(struct mm_device *device, struct mm_job *job, size_t share) 
            share >> 20, tiling.rows, tiling.cols, tiling.a_slots, tiling.b_slots, forecast.ns / 1e6,
            forecast.kernel_ns / 1e6, forecast.upload_ns / 1e6, forecast.first_ns / 1e6,
            forecast.last_ns / 1e6);
-    device->job_bytes_max = share;
+    job->device_bytes_max = share;
     for (job->verify = true;; job->verify = false) { /* checked tiles take longer, so the last turn counts */
         if (!run(device, job, &took_ns))
             return false;

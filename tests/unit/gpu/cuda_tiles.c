@@ -2,6 +2,7 @@
 #include "cuda_job.h"
 
 #include "gpu/clock.h"
+#include "gpu/store/store.h"
 
 enum { M = 700, K = 40, N = 500, PADDED = N + 7, ELEMENTS = M * PADDED, SMALL_BYTES = 400 << 10 };
 
@@ -75,32 +76,33 @@ static void product_is_right_and_without_races(void **state) {
     }
 }
 
-/* The device has enough memory, but the job may use only a part. */
+/* The device has enough memory, but the job may use only a part. If there are no tiles that are so small, the
+ * job runs whole. */
 static void share_bounds_the_memory(void **state) {
     static const struct {
         size_t share, memory;
-        enum mm_status status;
-    } cases[] = {{SMALL_BYTES, 8 << 20, MM_OK},
-                 {SMALL_BYTES, 300 << 10, MM_OK}, /* less is free */
-                 {100 << 10, 8 << 20, MM_NO_DEVICE_MEMORY},
-                 {8 << 20, 8 << 20, MM_OK}};
+        bool has_tiles;
+    } cases[] = {{SMALL_BYTES, 8 << 20, true},
+                 {SMALL_BYTES, 300 << 10, true}, /* less is free */
+                 {100 << 10, 8 << 20, false},
+                 {8 << 20, 8 << 20, false}};
     for (size_t index = 0; index < COUNT(cases); index++) {
-        device.head.job_bytes_max = cases[index].share;
+        const size_t most = cases[index].has_tiles ? cases[index].share : cases[index].memory;
         init();
+        job.device_bytes_max = cases[index].share;
         fake_cuda.memory_max = cases[index].memory;
         mm_cuda_begin(&device.head, 1, jobs, 1);
-        assert_int_equal(job.work.error.status, cases[index].status);
-        if (cases[index].status != MM_OK)
-            continue;
-        assert_int_equal(job.outcome.tiles > 0, cases[index].share == SMALL_BYTES);
-        assert_in_range(fake_cuda.memory_used, 1,
-                        cases[index].share * 3 / 2); /* a small workspace gets more */
+        assert_int_equal(job.work.error.status, MM_OK);
+        assert_int_equal(job.outcome.tiles > 0, cases[index].has_tiles);
+        assert_in_range(fake_cuda.memory_used, 1, most * 3 / 2); /* a small workspace gets more */
         mm_cuda_end(&device.head, 1, jobs, 1);
         expect_c();
     }
-    device.head.memory_bytes = (size_t)1 << 30; /* even a job that is not large is then exclusive */
-    device.head.job_bytes_max = SMALL_BYTES;
     init();
+    device.head.memory_bytes = (size_t)1 << 30; /* even a job that is not large is then exclusive */
+    job.device_bytes_max = SMALL_BYTES;
+    assert_int_equal(mm_job_plan(&job, &device.head, NULL), MM_OK);
+    assert_true(job.work.is_exclusive);
 }
 
 static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *made,
@@ -125,23 +127,76 @@ static void tiles_use_little_workspace(void **state) {
     expect_c();
 }
 
+/* Initializes a product with an addend and a bias. */
+static void init_sum(void) {
+    init();
+    fill(addend, M * N, 7);
+    fill(bias, N, 9);
+    job.product.addend = mm_matrix_dense(MM_FLOAT32, M, N, addend);
+    job.product.bias = mm_matrix_dense(MM_FLOAT32, 1, N, bias);
+    job.product.epilogue.is_set = true;
+    job.product.epilogue.alpha.of_float = 2.0F;
+    job.product.epilogue.beta.of_float = 3.0F;
+    plan();
+}
+
 static void addend_and_bias_are_applied_once(void **state) {
     for (int verifies = 0; verifies < 2; verifies++) {
         const unsigned passes = fake_cuda.passes;
-        init();
-        fill(addend, M * N, 7);
-        fill(bias, N, 9);
-        job.product.addend = mm_matrix_dense(MM_FLOAT32, M, N, addend);
-        job.product.bias = mm_matrix_dense(MM_FLOAT32, 1, N, bias);
-        job.product.epilogue.is_set = true;
-        job.product.epilogue.alpha.of_float = 2.0F;
-        job.product.epilogue.beta.of_float = 3.0F;
+        init_sum();
         job.verify = verifies;
-        plan();
         run_tiles();
         expect_c();
         assert_int_equal(fake_cuda.races, 0);
         assert_int_equal(fake_cuda.passes - passes, job.outcome.tiles);
+    }
+}
+
+enum { HOST, UNIFORM, IDENTITY, STORED_IN_HOST, STORED_HERE, STORED_ELSEWHERE, KINDS };
+static struct mm_device other_device = {.index = 1};
+static struct mm_stored values[MM_OPERANDS_MAX];
+static struct mm_device_copy copies[MM_OPERANDS_MAX];
+
+/* Sets where the job gets an operand from. A generated operand has no memory. */
+static void set_source(enum mm_operand_index index, int kind) {
+    static const enum mm_source_kind kinds[KINDS] = {MM_SOURCE_HOST,   MM_SOURCE_UNIFORM, MM_SOURCE_IDENTITY,
+                                                     MM_SOURCE_STORED, MM_SOURCE_STORED,  MM_SOURCE_STORED};
+    const struct mm_matrix *operand = mm_product_operand(&job.product, index);
+    struct mm_source *source = &job.sources[index];
+    *source = (struct mm_source){.kind = kinds[kind], .seed = 3, .rows = operand->rows};
+    if (mm_source_is_generated(source))
+        (void)mm_source_generate(source, operand, 0, operand->rows * operand->cols, NULL);
+    copies[index].device = kind == STORED_HERE ? &device.head : &other_device;
+    copies[index].data = operand->data;
+    values[index] = (struct mm_stored){.data = operand->data, .bytes = mm_matrix_bytes(operand)};
+    if (kind == STORED_HERE || kind == STORED_ELSEWHERE)
+        values[index].only_copy = &copies[index];
+    source->stored = kinds[kind] == MM_SOURCE_STORED ? &values[index] : NULL;
+    if (kind != HOST)
+        mm_product_place_operand(&job.product, index, NULL);
+}
+
+static void operands_come_from_anywhere(void **state) {
+    static float *const elements[] = {a, b, addend, bias};
+    for (int kind = 0; kind < 2 * KINDS; kind++) {
+        init_sum();
+        unsigned kinds = 0; /* one bit for each kind that an operand has */
+        for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+            const int mine = kind < KINDS ? kind : (kind + (int)index) % KINDS;
+            set_source(index, mine);
+            kinds |= 1U << mine;
+        }
+        device.head.peer_bytes = 0;
+        job.device_bytes_max = SMALL_BYTES;
+        run_tiles();
+        assert_int_equal(job.work.error.status, MM_OK);
+        assert_in_range(job.outcome.tiles, 4, 100);
+        for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+            mm_product_place_operand(&job.product, index, elements[index]);
+        expect_c();
+        assert_int_equal(fake_cuda.races, 0);
+        assert_int_equal(device.head.peer_bytes > 0, kinds >> STORED_ELSEWHERE & 1);
+        assert_int_equal(job.outcome.uploaded_bytes > 0, (kinds >> HOST | kinds >> STORED_IN_HOST) & 1);
     }
 }
 
@@ -317,6 +372,7 @@ static void job_without_tiles_gets_no_memory(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
-                  tiles_use_little_workspace, tiles_are_checked, wrong_tile_fails_the_check,
-                  derived_data_stays_with_panels, addend_and_bias_are_applied_once,
-                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)
+                  operands_come_from_anywhere, tiles_use_little_workspace, tiles_are_checked,
+                  wrong_tile_fails_the_check, derived_data_stays_with_panels,
+                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
+                  job_without_tiles_gets_no_memory)

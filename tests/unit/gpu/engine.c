@@ -65,7 +65,6 @@ static void one_device_that_is_fast_enough_suffices(void **state) {
     assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
     struct mm_device *const *devices = mm_engine_devices(engine, &count);
     assert_int_equal(count, 2);
-    assert_int_equal(devices[1]->job_bytes_max, 7);
     job.variant = &twins.variants[0];
     assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
     for (size_t index = 0; index < COUNT(cases); index++) {

@@ -250,6 +250,13 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *copy, cudaStream_t stream) {
+    assert_int_equal(copy->extent.depth, 1);
+    assert_int_not_equal(copy->srcDevice, copy->dstDevice);
+    return cudaMemcpy2DAsync(copy->dstPtr.ptr, copy->dstPtr.pitch, copy->srcPtr.ptr, copy->srcPtr.pitch,
+                             copy->extent.width, copy->extent.height, cudaMemcpyDeviceToDevice, stream);
+}
+
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *copy, cudaStream_t stream) {
     const struct cudaPitchedPtr *to = &copy->dstPtr, *from = &copy->srcPtr;
     assert_true(from->pitch <= fake_cuda.pitch_max && to->pitch <= fake_cuda.pitch_max);
