@@ -209,7 +209,7 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
     struct completion after;
     const unsigned tile = jobs[0]->product.tile != 0 ? jobs[0]->product.tile : jobs[0]->outcome.ran->tile;
     struct mm_cuda_memory memory;
-    enum mm_status status = mm_cuda_acquire_memory(lane, jobs, count, &jobs[0]->plan, &memory, error);
+    enum mm_status status = mm_cuda_acquire_memory(lane, jobs, count, &memory, error);
     if (status != MM_OK)
         return status;
     describe_jobs(jobs, count, &memory, &items, &before, &after);

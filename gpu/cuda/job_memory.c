@@ -13,10 +13,10 @@ static size_t aligned_bytes(const struct mm_matrix *matrix) {
 
 /* Returns the device bytes to acquire for an operand. Returns 0 if the operand is stored on this device and
  * nowhere else, or if a shared launch reads the operand from host memory. */
-static size_t operand_bytes(const struct mm_job *job, const struct mm_plan *plan, unsigned index) {
+static size_t operand_bytes(const struct mm_job *job, unsigned index) {
     const struct mm_source *source = &job->sources[index];
     const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
-                              source->stored->only_copy->device == plan->device;
+                              source->stored->only_copy->device == job->plan.device;
     const bool is_read_on_host = job->work.batch_key != 0 && mm_cuda_reads_in_place(job, source);
     return is_only_here || is_read_on_host ? 0 : aligned_bytes(mm_product_operand(&job->product, index));
 }
@@ -42,14 +42,14 @@ static size_t figures_bytes(const struct mm_job *job) {
 }
 
 /* Returns the device bytes that a job needs besides its matrices. Jobs in shared launches need none. */
-static size_t extra_bytes(const struct mm_job *job, const struct mm_plan *plan) {
-    return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + plan->workspace_bytes;
+static size_t extra_bytes(const struct mm_job *job) {
+    return job->work.batch_key != 0 ? 0 : check_bytes(job) + figures_bytes(job) + job->plan.workspace_bytes;
 }
 
-size_t mm_cuda_needed_bytes(const struct mm_job *job, const struct mm_plan *plan) {
-    size_t bytes = c_bytes(job) + sums_bytes(job) + extra_bytes(job, plan);
+size_t mm_cuda_needed_bytes(const struct mm_job *job) {
+    size_t bytes = c_bytes(job) + sums_bytes(job) + extra_bytes(job);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        bytes += operand_bytes(job, plan, index);
+        bytes += operand_bytes(job, index);
     return bytes;
 }
 
@@ -69,12 +69,11 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
 
 /* Sets the missing addresses in *placed to memory of the workspace. *at is the workspace's first free
  * address, before and after the call. Also enqueues the copying of stored operands without a device copy. */
-static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                         struct mm_cuda_placed *placed, char **at) {
+static cudaError_t place(struct mm_lane *lane, struct mm_job *job, struct mm_cuda_placed *placed, char **at) {
     cudaError_t code = cudaSuccess;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_source *source = &job->sources[index];
-        const size_t bytes = operand_bytes(job, plan, index);
+        const size_t bytes = operand_bytes(job, index);
         if (placed->operands[index] != NULL)
             continue;
         placed->operands[index] = *at;
@@ -95,16 +94,15 @@ static cudaError_t place(struct mm_lane *lane, struct mm_job *job, const struct 
 }
 
 enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                                      const struct mm_plan *plan, struct mm_cuda_memory *memory,
-                                      struct mm_error *error) {
-    size_t bytes = extra_bytes(jobs[0], plan);
+                                      struct mm_cuda_memory *memory, struct mm_error *error) {
+    size_t bytes = extra_bytes(jobs[0]);
     void *workspace = NULL;
     enum mm_status status = MM_OK;
     for (unsigned job = 0; job < count && status == MM_OK; job++) {
         struct mm_cuda_placed *placed = &memory->placed[job];
         status = acquire_lasting(lane, jobs[job], placed, error);
         for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
-            bytes += placed->operands[index] == NULL ? operand_bytes(jobs[job], plan, index) : 0;
+            bytes += placed->operands[index] == NULL ? operand_bytes(jobs[job], index) : 0;
         bytes += sums_bytes(jobs[job]) + (placed->c == NULL ? c_bytes(jobs[job]) : 0);
     }
     if (status == MM_OK && (bytes > 0 || jobs[0]->work.batch_key == 0))
@@ -114,7 +112,7 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
     char *at = workspace;
     cudaError_t code = cudaSuccess;
     for (unsigned job = 0; job < count && code == cudaSuccess; job++)
-        code = place(lane, jobs[job], plan, &memory->placed[job], &at);
+        code = place(lane, jobs[job], &memory->placed[job], &at);
     if (jobs[0]->work.batch_key == 0) {
         memory->check = at;
         memory->figures = at + check_bytes(jobs[0]);
@@ -143,36 +141,21 @@ static bool are_others_busy(const struct mm_lane *lane) {
     return are_busy;
 }
 
-/* Changes *plan to a plan that needs less workspace. Returns false if no such plan exists. */
-static bool use_less_workspace(const struct mm_job *job, struct mm_plan *plan) {
-    const struct mm_product product = mm_product_dense(&job->product);
-    struct mm_plan frugal;
-    if (job->work.batch_key != 0 ||
-        mm_plan_make(plan->device, plan->variant, &product, true, &frugal, NULL) != MM_OK ||
-        frugal.workspace_bytes >= plan->workspace_bytes)
-        return false;
-    *plan = frugal;
-    return true;
-}
-
-bool mm_cuda_exceeds_share(const struct mm_job *job, const struct mm_plan *plan) {
-    return job->device_bytes_max != 0 && mm_cuda_needed_bytes(job, plan) > job->device_bytes_max;
+bool mm_cuda_exceeds_share(const struct mm_job *job) {
+    return job->device_bytes_max != 0 && mm_cuda_needed_bytes(job) > job->device_bytes_max;
 }
 
 /* Chooses tiles that need at most `bytes`. Returns false if there are none. */
 static bool use_tiles(struct mm_cuda_retry *retry, size_t bytes) {
-    const struct mm_product product = mm_product_dense(&retry->job->product);
-    if (mm_tiling_workspace(retry->plan) > mm_product_bytes(&product)) /* tiles would be tiny */
-        (void)use_less_workspace(retry->job, retry->plan);
     struct mm_tiling tiling;
-    if (!mm_cuda_find_tiles(retry->job, retry->plan, bytes, &tiling))
+    if (!mm_cuda_find_tiles(retry->job, &retry->job->plan, bytes, &tiling))
         return false;
     retry->tiling = tiling;
     return true;
 }
 
 void mm_cuda_choose_tiles(struct mm_cuda_retry *retry) {
-    if (retry->job != NULL && mm_cuda_exceeds_share(retry->job, retry->plan))
+    if (retry->job != NULL && mm_cuda_exceeds_share(retry->job))
         (void)use_tiles(retry, retry->job->device_bytes_max);
 }
 
@@ -190,20 +173,14 @@ bool mm_cuda_prepare_retry(struct mm_cuda_retry *retry) {
     mm_cuda_trim(retry->lane->device);
     if (retry->tries++ == 0)
         return true;
-    if (retry->job == NULL || are_others_busy(retry->lane))
-        return false;
-    if (use_smaller_tiles(retry))
-        return true;
-    retry->tiling.rows = 0;
-    return use_less_workspace(retry->job, retry->plan);
+    return retry->job != NULL && !are_others_busy(retry->lane) && use_smaller_tiles(retry);
 }
 
-void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,
-                             const struct mm_plan *plan) {
+void mm_cuda_fail_job_memory(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
     struct mm_cuda_device *device = lane->device;
     if (!are_others_busy(lane))
         mm_cuda_drop_copies(device, false);
     cudaStreamSynchronize(device->direct.stream); /* so the reported free bytes include released memory */
     for (unsigned index = 0; index < count; index++)
-        mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index], plan), &jobs[index]->work.error);
+        mm_cuda_fail_memory(device, mm_cuda_needed_bytes(jobs[index]), &jobs[index]->work.error);
 }

@@ -20,7 +20,6 @@ struct mm_reduction;
  * Between two bands, kernels of other streams can run, and the job can be cancelled. */
 struct mm_cuda_bands {
     struct mm_job *job;             /* NULL if no job runs in bands */
-    struct mm_plan plan;            /* the job's plan, or a plan that needs less workspace */
     struct mm_product product;      /* the whole product, with all matrices in device memory */
     size_t products;                /* number of products in a band of a stack; used if `rows` is m */
     size_t rows;                    /* number of rows of C in a band; m if a band has all rows */

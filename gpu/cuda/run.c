@@ -46,7 +46,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     struct mm_cuda_bands *bands = &lane->bands;
     size_t *checked = &bands->job->progress.checked;
     const size_t count = mm_size_min(mm_product_count(&bands->product) - *checked, PRODUCTS_MAX);
-    const enum mm_arithmetic arithmetic = mm_variant_arithmetic(bands->plan.variant, false);
+    const enum mm_arithmetic arithmetic = mm_variant_arithmetic(bands->job->plan.variant, false);
     const enum mm_status status =
         mm_cuda_verify(&bands->product, arithmetic, *checked, count, bands->seed, bands->check, lane, error);
     if (status != MM_OK)
@@ -92,7 +92,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
 static bool keeps_plan(const struct mm_plan *whole, const struct mm_product *product, size_t rows) {
     const struct mm_product band = mm_product_part(product, whole->variant->op, 0, rows, 0, product->n);
     struct mm_plan plan;
-    return mm_plan_make(whole->device, whole->variant, &band, whole->is_frugal, &plan, NULL) == MM_OK &&
+    return mm_plan_make(whole->device, whole->variant, &band, &plan, NULL) == MM_OK &&
            plan.layout.kernel == whole->layout.kernel && plan.layout.block_rows == whole->layout.block_rows &&
            plan.layout.split_depth == whole->layout.split_depth && plan.splits == whole->splits &&
            plan.workspace_bytes <= whole->workspace_bytes;
@@ -139,12 +139,13 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     progress->rows = mm_size_min(product->m - progress->row, bands->rows);
     progress->cols = product->n;
     if (is_whole) {
-        status = mm_plan_launch_range(&bands->plan, product, progress->item, progress->items, lane, error);
+        status =
+            mm_plan_launch_range(&bands->job->plan, product, progress->item, progress->items, lane, error);
     } else {
         const struct mm_product one = mm_product_item(product, progress->item);
         const struct mm_product band =
-            mm_product_part(&one, bands->plan.variant->op, progress->row, progress->rows, 0, product->n);
-        status = mm_plan_launch(&bands->plan, &band, lane, error);
+            mm_product_part(&one, bands->job->plan.variant->op, progress->row, progress->rows, 0, product->n);
+        status = mm_plan_launch(&bands->job->plan, &band, lane, error);
     }
     if (status != MM_OK)
         return status;
@@ -185,8 +186,8 @@ static void enqueue_next(struct mm_lane *lane) {
 }
 
 /* Enqueues the job up to its first band. The upload time includes acquiring memory, which may be slow. */
-static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const struct mm_plan *plan,
-                              struct mm_error *error) {
+static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
+    const struct mm_plan *plan = &job->plan;
     struct mm_product product = mm_product_dense(&job->product);
     struct mm_cuda_memory memory;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
@@ -195,7 +196,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
-    status = mm_cuda_acquire_memory(lane, &job, 1, plan, &memory, error);
+    status = mm_cuda_acquire_memory(lane, &job, 1, &memory, error);
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
@@ -203,7 +204,6 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, const st
     product.c.data = memory.placed[0].c;
     job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,
-                                         .plan = *plan,
                                          .product = product,
                                          .products = band_products(plan, &product),
                                          .rows = mm_cuda_band_rows(plan, &product),
@@ -224,10 +224,8 @@ static enum mm_status enqueue_tiles(const struct mm_cuda_retry *retry, struct mm
                                     struct mm_error *error) {
     struct mm_lane *lane = retry->lane;
     job->progress = (struct mm_progress){.item = 0};
-    lane->bands = (struct mm_cuda_bands){.job = job,
-                                         .plan = *retry->plan,
-                                         .tiling = retry->tiling,
-                                         .seed = job->verify ? mm_verify_seed() : 0};
+    lane->bands = (struct mm_cuda_bands){
+        .job = job, .tiling = retry->tiling, .seed = job->verify ? mm_verify_seed() : 0};
     lane->first = MM_CUDA_BEGUN;
     job->outcome.batched = 1;
     job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
@@ -247,7 +245,7 @@ static enum mm_status try(const struct mm_cuda_retry *retry, struct mm_job *cons
     else if (retry->tiling.rows > 0)
         status = enqueue_tiles(retry, jobs[0], error);
     else
-        status = enqueue(lane, jobs[0], retry->plan, error);
+        status = enqueue(lane, jobs[0], error);
     if (status == MM_OK)
         return MM_OK;
     mm_cuda_wait(lane); /* until then the streams may use the jobs' matrices */
@@ -259,8 +257,7 @@ static enum mm_status try(const struct mm_cuda_retry *retry, struct mm_job *cons
  * and all jobs get the error. If several jobs fail with MM_STORE_FULL, changes the error to
  * MM_NO_DEVICE_MEMORY. Then begin_one tries each job alone, because one job may still fit. */
 static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count) {
-    struct mm_plan plan = jobs[0]->plan;
-    struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL, .plan = &plan};
+    struct mm_cuda_retry retry = {.lane = lane, .job = count == 1 ? jobs[0] : NULL};
     struct mm_error error;
     enum mm_status status;
     mm_cuda_choose_tiles(&retry);
@@ -272,7 +269,7 @@ static enum mm_status begin(struct mm_lane *lane, struct mm_job *const *jobs, un
     for (unsigned job = 0; job < count && status != MM_OK; job++)
         jobs[job]->work.error = error;
     if (status == MM_NO_DEVICE_MEMORY)
-        mm_cuda_fail_job_memory(lane, jobs, count, &plan);
+        mm_cuda_fail_job_memory(lane, jobs, count);
     return status;
 }
 
@@ -398,7 +395,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
 /* A job that needs much device memory runs alone, because a second such job might get no memory. */
 void mm_cuda_schedule(struct mm_job *job) {
     job->work.batch_key = 0;
-    job->work.is_exclusive = mm_cuda_needed_bytes(job, &job->plan) > mm_cuda_large_bytes(job->plan.device) ||
-                             mm_cuda_exceeds_share(job, &job->plan);
+    job->work.is_exclusive =
+        mm_cuda_needed_bytes(job) > mm_cuda_large_bytes(job->plan.device) || mm_cuda_exceeds_share(job);
     job->work.batch_key = mm_cuda_batch_key(job);
 }

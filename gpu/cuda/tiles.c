@@ -217,10 +217,9 @@ static cudaError_t upload_operands(struct work *work) {
 }
 
 static enum mm_status compute(struct work *work, struct mm_error *error) {
-    const struct mm_plan *whole = &work->lane->bands.plan;
+    const struct mm_plan *whole = &work->lane->bands.job->plan;
     struct mm_plan plan;
-    enum mm_status status =
-        mm_plan_make(whole->device, whole->variant, &work->on_device, whole->is_frugal, &plan, error);
+    enum mm_status status = mm_plan_make(whole->device, whole->variant, &work->on_device, &plan, error);
     if (status == MM_OK)
         status = mm_cuda_prepare(&plan, &work->on_device, work->lane, error);
     assert(status != MM_OK || mm_tiling_workspace(&plan) <= work->lane->bands.tiling.workspace_bytes);
@@ -285,7 +284,7 @@ static enum mm_status check(struct work *work, size_t index, struct mm_error *er
                                             .is_first = index == 0,
                                             .is_counted_before = work->tile.b > 0};
     const enum mm_status status =
-        mm_cuda_verify_tile(&work->on_device, mm_variant_arithmetic(bands->plan.variant, false), part,
+        mm_cuda_verify_tile(&work->on_device, mm_variant_arithmetic(bands->job->plan.variant, false), part,
                             bands->seed, bands->check, lane, error);
     return status == MM_OK
                ? mm_cuda_status(

@@ -140,7 +140,7 @@ __BEGIN_DECLS
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
-    X(fp64_tensor, .plan = {[MM_FLOAT64] = mm_cuda_fp64_tensor}, .saves_workspace = true,                    \
+    X(fp64_tensor, .plan = {[MM_FLOAT64] = mm_cuda_fp64_tensor},                                             \
       .tile = 256, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/fp64_tensor/fp64_tensor.c", "gpu/cuda/variants/fp64_tensor/plan.h",             \

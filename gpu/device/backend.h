@@ -87,7 +87,7 @@ struct mm_backend {
      * a device. NULL if the backend cannot tell. Then each lane has its own thread. */
     bool (*is_over)(struct mm_device *device, unsigned lane);
 
-    /* Completes a plan. The caller has set the plan's members `device`, `variant` and is_frugal.
+    /* Completes a plan. The caller has set the plan's members `device` and `variant`.
      * MM_UNSUPPORTED if the variant does not support the shape. Any thread. The pointer is NULL if the
      * backend needs no other members. */
     enum mm_status (*plan)(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);

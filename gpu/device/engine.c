@@ -350,53 +350,33 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return NULL;
 }
 
-/* Sets *bytes to the device memory for generated operands, C and workspace. */
-static enum mm_status find_bytes(const struct mm_device *device, const struct mm_variant *variant,
-                                 const struct mm_job *job, bool is_frugal, struct mm_plan *plan,
-                                 size_t *bytes, struct mm_error *error) {
-    const struct mm_product product = mm_product_dense(&job->product);
-    plan->workspace_bytes = 0;
-    if (product.m > 0 && product.n > 0 &&
-        mm_plan_make(device, variant, &product, is_frugal, plan, error) != MM_OK)
-        return error->status;
-    *bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan->workspace_bytes;
-    return MM_OK;
-}
-
-static bool fits_in_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes) {
-    struct mm_tiling tiling;
-    return job->product.m > 0 && job->product.n > 0 && plan->device->backend->find_tiles != NULL &&
-           plan->device->backend->find_tiles(job, plan, bytes, &tiling);
-}
-
-/* Limits the device memory, because a tiny request can need much. If the workspace is too large, and the
- * variant can do with less, sets job->is_frugal. */
+/* Limits the device memory, because a tiny request can need much. A product that exceeds the limit runs in
+ * tiles. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
                                    const struct mm_variant *variant, struct mm_job *job,
                                    struct mm_error *error) {
     const size_t most = engine->device_bytes_max != 0 ? engine->device_bytes_max : device->memory_bytes / 8;
-    struct mm_plan plan;
-    size_t bytes = 0;
-    job->is_frugal = false;
+    const struct mm_backend *backend = device->backend;
+    const struct mm_product product = mm_product_dense(&job->product);
+    const bool is_empty = product.m == 0 || product.n == 0;
+    struct mm_plan plan = {.workspace_bytes = 0};
+    struct mm_tiling tiling;
     job->device_bytes_max = engine->device_bytes_max;
-    if (device->backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
+    if (backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
         return MM_OK;
-    if (find_bytes(device, variant, job, false, &plan, &bytes, error) != MM_OK)
+    if (!is_empty && mm_plan_make(device, variant, &product, &plan, error) != MM_OK)
         return error->status;
-    job->is_frugal = bytes > most && variant->saves_workspace;
-    if (job->is_frugal && find_bytes(device, variant, job, true, &plan, &bytes, error) != MM_OK)
-        return error->status;
+    const size_t bytes = mm_job_generated_bytes(job) + mm_matrix_bytes(&product.c) + plan.workspace_bytes;
     if (bytes <= most)
         return MM_OK;
     job->device_bytes_max = most;
-    if (fits_in_tiles(job, &plan, most))
+    if (!is_empty && backend->find_tiles != NULL && backend->find_tiles(job, &plan, most, &tiling))
         return MM_OK;
     mm_fail_limit(
         error, "variant", most,
         "%s would take %zu bytes of device memory for operands that the server generates, the result "
-        "and its workspace, but the limit is %zu (--max-device-memory), and the product cannot be computed "
-        "in "
-        "tiles of that size",
+        "and its workspace, but the limit is %zu (--max-device-memory), and the product cannot be "
+        "computed in tiles that need less",
         variant->name, bytes, most);
     mm_fail_got(error, "%zu", bytes);
     return MM_TOO_LARGE;

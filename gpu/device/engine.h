@@ -97,6 +97,6 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);
 
 /* Checks whether a device can run job->product by job->variant within kernel_ms_max and device_bytes_max. If
- * not, returns MM_TOO_LARGE with the variant and the limit. Sets job->device_bytes_max. Sets job->is_frugal
- * if only a plan with little workspace is within device_bytes_max. The matrices need no data. Any thread. */
+ * not, returns MM_TOO_LARGE with the variant and the limit. Sets job->device_bytes_max. The matrices need no
+ * data. Any thread. */
 enum mm_status mm_engine_check(const struct mm_engine *engine, struct mm_job *job, struct mm_error *error);

@@ -155,7 +155,7 @@ static enum mm_status choose(struct mm_benchmark *benchmark, const struct mm_dev
     if (reason != NULL)
         return mm_fail(&result->error, MM_UNSUPPORTED, "variant %s cannot run on %s (%s)", variant->name,
                        device->name, reason);
-    const enum mm_status status = mm_plan_make(device, variant, product, false, plan, &result->error);
+    const enum mm_status status = mm_plan_make(device, variant, product, plan, &result->error);
     if (status != MM_OK)
         return status;
     result->ran = plan->variant;

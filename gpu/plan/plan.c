@@ -6,12 +6,10 @@
 #include <assert.h>
 
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
-                            const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
-                            struct mm_error *error) {
+                            const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     const struct mm_backend *backend = device->backend;
     assert(product->m > 0 && product->n > 0);
-    *plan = (struct mm_plan){
-        .device = device, .variant = mm_variant_resolve(variant, device, product), .is_frugal = is_frugal};
+    *plan = (struct mm_plan){.device = device, .variant = mm_variant_resolve(variant, device, product)};
     if (mm_variant_check_shape(plan->variant, product, error) != MM_OK)
         return MM_UNSUPPORTED;
     return backend->plan == NULL ? MM_OK : backend->plan(product, plan, error);
@@ -37,7 +35,7 @@ enum mm_status mm_plan_smallest(const struct mm_device *device, const struct mm_
         if (mm_variant_is_auto(variant) || !mm_variant_has_dtype(variant, *dtype))
             continue;
         const struct mm_product smallest = smallest_of(variant, *dtype, tile);
-        status = mm_plan_make(device, variant, &smallest, false, plan, error);
+        status = mm_plan_make(device, variant, &smallest, plan, error);
         if (status == MM_OK)
             return MM_OK;
     }

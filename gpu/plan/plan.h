@@ -23,7 +23,6 @@ struct mm_layout {
 struct mm_plan {
     const struct mm_device *device;
     const struct mm_variant *variant; /* never `auto` */
-    bool is_frugal;                   /* device memory is short, so the plan uses little workspace */
     bool finishes; /* `launch` applies the epilogue; otherwise a pass must follow (finish.h) */
 
     /* Enqueues the product on the lane. NULL on the host: variant->launch computes the product there. */
@@ -66,8 +65,7 @@ struct mm_plan {
  * MM_UNSUPPORTED, with *plan undefined, if the variant does not support the shape. Makes no call to the
  * device. Any thread. */
 enum mm_status mm_plan_make(const struct mm_device *device, const struct mm_variant *variant,
-                            const struct mm_product *product, bool is_frugal, struct mm_plan *plan,
-                            struct mm_error *error);
+                            const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
 /* Plans the smallest product that the variant supports with this tile, or with any tile if `tile` is 0. Sets
  * *dtype to the first element type that has such a product. A transposition is planned with transpose_a,

@@ -172,7 +172,7 @@ static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *prod
         const struct mm_tiling_step tile = mm_tiling_corner(tiling, corner);
         const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
         struct mm_plan of_tile;
-        if (mm_plan_make(plan->device, plan->variant, &part, plan->is_frugal, &of_tile, NULL) != MM_OK)
+        if (mm_plan_make(plan->device, plan->variant, &part, &of_tile, NULL) != MM_OK)
             return false;
         raise(&tiling->workspace_bytes, mm_tiling_workspace(&of_tile));
         raise(&tiling->a_kept_bytes, mm_size_round_up(of_tile.kept.bytes[0], ALIGNMENT));

@@ -39,8 +39,8 @@ struct mm_compiled {
 typedef enum mm_status mm_variant_launch(const struct mm_product *product, struct mm_lane *lane,
                                          struct mm_error *error);
 
-/* For variants of other devices: completes *plan (gpu/plan/plan.h). The caller has set the plan's device,
- * variant and is_frugal. The other members have the backend's defaults. m and n are not 0. The dimensions are
+/* For variants of other devices: completes *plan (gpu/plan/plan.h). The caller has set the plan's device
+ * and variant. The other members have the backend's defaults. m and n are not 0. The dimensions are
  * within the backend's limits, and are multiples of mm_variant_multiples. product->tile is 0 or one of
  * `tiles`. The matrices may have no data. Makes no call to the device. Returns MM_UNSUPPORTED if the variant
  * does not support the shape. Any thread. */
@@ -90,8 +90,6 @@ struct mm_variant {
     /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
-    /* A plan with little workspace takes about the same time, so --max-device-memory may ask for it. */
-    bool saves_workspace;
 
     /* `missing` returns why this device cannot run the variant, as a static sentence, or NULL if the device
      * can. dtype_missing is for operands of one element type. If a pointer is NULL, no device is excluded.

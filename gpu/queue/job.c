@@ -31,8 +31,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
         return MM_OK;
     /* A GPU works on dense copies of the matrices. */
     const struct mm_product product = backend->is_host ? job->product : mm_product_dense(&job->product);
-    const enum mm_status status =
-        mm_plan_make(device, job->plan.variant, &product, job->is_frugal, &job->plan, error);
+    const enum mm_status status = mm_plan_make(device, job->plan.variant, &product, &job->plan, error);
     if (status != MM_OK)
         return status;
     if (backend->schedule != NULL)

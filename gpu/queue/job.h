@@ -36,7 +36,6 @@ struct mm_job {
     bool reduces;            /* the device reduces the part; `part` must not be NULL */
     bool verify;             /* the device checks the product; only for MM_MATMUL */
     bool is_locked;          /* all matrices that have data and are not stored are in locked pages */
-    bool is_frugal;          /* the plan must use little workspace; set by mm_engine_check */
     size_t device_bytes_max; /* a GPU runs the job in tiles if the job needs more; 0: no limit; set by
                               * mm_engine_check */
     void *verify_memory;     /* for a check on a host device; mm_verify_bytes long */

@@ -229,7 +229,7 @@ static void assume_rate(struct mm_device *device, const struct mm_variant *varia
     for (size_t edge = EDGE_MIN; edge <= EDGE_MAX && best_ns < LONG_NS; edge *= 2) {
         const struct mm_product product = square(variant->op, edge, memory);
         struct mm_plan plan;
-        if (mm_plan_make(device, variant, &product, false, &plan, NULL) != MM_OK)
+        if (mm_plan_make(device, variant, &product, &plan, NULL) != MM_OK)
             return;
         for (int run = 0; run < RUNS; run++) {
             uint64_t kernel_ns = 0;

@@ -107,15 +107,13 @@ struct stage {
     struct image c;
     struct image first; /* result of a variant's first run, in host memory only */
     unsigned char *scratch;
-    bool is_frugal; /* plan as if device memory were short */
 };
 
 static enum mm_status run_part(struct subject *subject, const struct stage *stage,
                                const struct mm_product *part, struct mm_error *error) {
     struct mm_device *device = subject->device;
     struct mm_plan planned;
-    const enum mm_status status =
-        mm_plan_make(device, subject->variant, part, stage->is_frugal, &planned, error);
+    const enum mm_status status = mm_plan_make(device, subject->variant, part, &planned, error);
     return status == MM_OK ? device->backend->measure(device, &planned, part, NULL, error) : status;
 }
 
@@ -203,26 +201,6 @@ static void run_plain(struct subject *subject, const struct plan *plan, const st
         subject_fail(subject, plan, one, "absent terms changed bits");
 }
 
-/* Runs some of the products with an epilogue as if device memory were short. Another kernel may then compute
- * the product, with other bits. */
-static void run_frugally(struct subject *subject, const struct plan *plan, struct stage *stage,
-                         const struct one_case *one) {
-    enum { SHARE = 4 };
-    struct mm_error error = {0};
-    ptrdiff_t byte;
-    if (random_mix(plan->seed, subject->cases) % SHARE != 0)
-        return;
-    stage->is_frugal = true;
-    const enum mm_status status = run_once(subject, stage, 1, 0, one, &error);
-    stage->is_frugal = false;
-    if (status != MM_OK)
-        subject_fail(subject, plan, one, "frugally: %s: %s", mm_status_name(status), error.detail);
-    else if (!image_surroundings_intact(&stage->c, 0, &byte))
-        subject_fail(subject, plan, one, "frugally: wrote outside C, at byte %td from its start", byte);
-    else
-        subject_check(subject, plan, one, &stage->c);
-}
-
 static void run_case(struct subject *subject, const struct plan *plan, struct stage *stage,
                      const struct one_case *one) {
     const struct image *c = &stage->c;
@@ -249,10 +227,8 @@ static void run_case(struct subject *subject, const struct plan *plan, struct st
             break;
         }
     }
-    if (one->terms != NULL) {
+    if (one->terms != NULL)
         run_parts(subject, plan, stage, one);
-        run_frugally(subject, plan, stage, one);
-    }
     if (one->changes_nothing)
         run_plain(subject, plan, stage, one);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {

@@ -33,8 +33,7 @@ static uint64_t measure(struct mm_device *device, void *memory, long pause_ns) {
     product.a = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at);
     product.b = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 256);
     product.c = mm_matrix_dense(MM_FLOAT32, EDGE, EDGE, at + 512);
-    enum mm_status status =
-        mm_plan_make(device, &mm_cuda_backend.variants[0], &product, false, &plain, &error);
+    enum mm_status status = mm_plan_make(device, &mm_cuda_backend.variants[0], &product, &plain, &error);
     struct mm_plan late = plain;
     uint64_t least_ns = UINT64_MAX;
     late.launch = launch;

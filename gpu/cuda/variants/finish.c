@@ -108,10 +108,7 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
 enum mm_status mm_cuda_plan_finish(mm_variant_plan *plan_product, const struct mm_product *product,
                                    struct mm_plan *plan, struct mm_error *error) {
     const struct mm_product plain = plain_of(product, NULL);
-    *plan = (struct mm_plan){.device = plan->device,
-                             .variant = plan->variant,
-                             .is_frugal = plan->is_frugal,
-                             .launch = mm_cuda_launch};
+    *plan = (struct mm_plan){.device = plan->device, .variant = plan->variant, .launch = mm_cuda_launch};
     const enum mm_status status = plan_product(&plain, plan, error);
     if (status != MM_OK)
         return status;

@@ -49,6 +49,6 @@ enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *d
         product.stack = &stack;
     }
     const enum mm_status status =
-        mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, false, &plan, error);
+        mm_plan_make(device, &mm_cuda_variants[MM_CUDA_ROW_transpose_auto], &product, &plan, error);
     return status == MM_OK ? run(&plan, &product, lane, error) : status;
 }

@@ -234,9 +234,8 @@ static size_t run(const struct mm_product *product) {
     static unsigned char operands[2][STORAGE_BYTES];
     struct mm_lane lane = {.device = &device, .scratch = workspace};
     struct mm_plan plan;
-    assert_int_equal(
-        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], product, false, &plan, &error),
-        MM_OK);
+    assert_int_equal(mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], product, &plan, &error),
+                     MM_OK);
     assert_in_range(plan.workspace_bytes, 0, WORKSPACE_BYTES);
     assert_int_equal(plan.layout.block_rows, 0); /* 0 means that C is not divided into bands of rows */
     memset(workspace + plan.workspace_bytes, GUARD, GUARD_BYTES);
@@ -322,12 +321,10 @@ static void suitable_operands_are_not_copied(void **state) {
 static void without_depth_a_kernel_stores_c(void **state) {
     const struct mm_product product = product_of(MM_INT8, MM_INT32, 3, 0, 5, 0, (struct gaps){1, 0});
     struct mm_plan plan, tiled;
+    assert_int_equal(mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], &product, &plan, &error),
+                     MM_OK);
     assert_int_equal(
-        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_blas], &product, false, &plan, &error),
-        MM_OK);
-    assert_int_equal(
-        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_tiled_16], &product, false, &tiled, &error),
-        MM_OK);
+        mm_plan_make(&device.head, &mm_cuda_variants[MM_CUDA_ROW_tiled_16], &product, &tiled, &error), MM_OK);
     assert_ptr_equal(plan.layout.kernel, tiled.layout.kernel);
     assert_int_equal(plan.workspace_bytes, 0);
 }

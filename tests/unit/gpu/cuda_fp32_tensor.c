@@ -94,9 +94,9 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
 }
 
 /* Plans, prepares and enqueues the product. Returns the bytes of the workspace. */
-static size_t launch(const struct mm_product *product, bool is_frugal) {
+static size_t launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
-    struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
+    struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_fp32_tensor(product, &plan, &error), MM_OK);
@@ -156,7 +156,7 @@ static void each_shape_has_its_memory(void **state) {
                                        {256, 8193, 192}, {2000, 64, 2000}, {2048, 2048, 2048}};
     for (size_t index = 0; index < COUNT(shapes); index++) {
         const struct mm_product product = product_of(shapes[index][0], shapes[index][1], shapes[index][2]);
-        const size_t bytes = launch(&product, false);
+        const size_t bytes = launch(&product);
         assert_int_equal(seen.plan.schedule.steps, (product.k + 63) / 64);
         assert_true((size_t)seen.plan.schedule.cluster_tile_rows * 256 >= product.m);
         assert_true((size_t)seen.plan.schedule.cluster_tile_cols * 192 >= product.n);
@@ -176,7 +176,7 @@ static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
     for (unsigned filled = 0; filled < 4; filled++) {
         keep_copies(filled);
-        launch(&product, false);
+        launch(&product);
         assert_int_equal(seen.split_blocks, (filled & 1 ? 0 : 300) + (filled & 2 ? 0 : 80));
         const struct {
             const void *flags, *max, *lost, *tiles;
@@ -201,20 +201,15 @@ static void halves_are_kept(void **state) {
     keep_no_copies();
 }
 
-/* simt computes vectors, k = 0 and huge products. Without memory for halves, simt computes all products. */
+/* simt computes vectors, k = 0 and huge products. */
 static void small_and_huge_products_are_left_to_simt(void **state) {
     static const struct {
         size_t m, k, n;
-        bool is_frugal;
-    } cases[] = {{5, 0, 7},
-                 {1, 33554432, 1},
-                 {5, 1 << 20, 5},
-                 {0x7fffffff, 0x7fffffff, 0x7fffffff},
-                 {300, 700, 80, true}};
+    } cases[] = {{5, 0, 7}, {1, 33554432, 1}, {5, 1 << 20, 5}, {0x7fffffff, 0x7fffffff, 0x7fffffff}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const struct mm_product product = product_of(cases[index].m, cases[index].k, cases[index].n);
         path.kind = MM_PATH_NONE;
-        assert_int_equal(launch(&product, cases[index].is_frugal), SIMT_BYTES);
+        assert_int_equal(launch(&product), SIMT_BYTES);
         assert_int_equal(seen.count, 0);
         assert_int_equal(seen.simts, 1);
         assert_null(seen.run_flag);

@@ -112,7 +112,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 static struct mm_path path;
 
 /* Plans, prepares and enqueues a product. Returns the bytes of the workspace. */
-static size_t launch(size_t m, size_t k, size_t n, bool is_frugal) {
+static size_t launch(size_t m, size_t k, size_t n) {
     const struct mm_product product = {.m = m,
                                        .n = n,
                                        .k = k,
@@ -120,7 +120,7 @@ static size_t launch(size_t m, size_t k, size_t n, bool is_frugal) {
                                        .b = mm_matrix_dense(MM_FLOAT64, k, n, scratch),
                                        .c = mm_matrix_dense(MM_FLOAT64, m, n, scratch)};
     struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
-    struct mm_plan plan = {.device = &device.head, .is_frugal = is_frugal};
+    struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);
     assert_int_equal(mm_cuda_fp64_tensor(&product, &plan, &error), MM_OK);
@@ -168,7 +168,7 @@ static void each_shape_has_its_memory(void **state) {
                                        {256, 513, 257}, {1000, 64, 1000}, {1024, 1024, 1024}};
     for (size_t index = 0; index < COUNT(shapes); index++) {
         const size_t m = shapes[index][0], k = shapes[index][1], n = shapes[index][2];
-        const size_t bytes = launch(m, k, n, false);
+        const size_t bytes = launch(m, k, n);
         assert_int_equal(seen.loads, 7); /* six kernels, and those of tensor */
         assert_int_equal(seen.plan.schedule.steps, (k + 127) / 128);
         assert_int_equal(seen.plan.schedule.sharers, 0);
@@ -191,7 +191,7 @@ static void each_shape_has_its_memory(void **state) {
 static void residues_are_kept(void **state) {
     for (unsigned filled = 0; filled < 4; filled++) {
         keep_copies(filled);
-        launch(300, 70, 80, false);
+        launch(300, 70, 80);
         for (unsigned slot = 0; slot < 2; slot++)
             assert_int_equal(kept[slot].is_noted, !(filled >> slot & 1));
         assert_int_equal(seen.passes, filled == 3 ? 0 : 3);
@@ -204,16 +204,14 @@ static void residues_are_kept(void **state) {
     keep_no_copies();
 }
 
-/* tensor computes products that fp64_tensor cannot count, and all products if memory is short. */
+/* tensor computes products that fp64_tensor cannot count. */
 static void other_products_are_left_to_tensor(void **state) {
     static const struct {
         size_t m, k, n;
-        bool is_frugal;
-    } cases[] = {{5, 1 << 21, 5}, {(1 << 20) + 1, 5, 5}, {5, 5, 0x7fffffff}, {300, 700, 80, true}};
+    } cases[] = {{5, 1 << 21, 5}, {(1 << 20) + 1, 5, 5}, {5, 5, 0x7fffffff}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         path.kind = MM_PATH_NONE;
-        assert_int_equal(launch(cases[index].m, cases[index].k, cases[index].n, cases[index].is_frugal),
-                         NATIVE_BYTES);
+        assert_int_equal(launch(cases[index].m, cases[index].k, cases[index].n), NATIVE_BYTES);
         assert_int_equal(seen.count, 0);
         assert_int_equal(seen.native_count, 1);
         assert_null(seen.natives);

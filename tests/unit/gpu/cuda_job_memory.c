@@ -2,18 +2,16 @@
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
-/* Bytes of a 16×16 matrix, of a workspace, and of a smaller workspace. */
-enum { EDGE = 16, MATRIX = EDGE * EDGE * 4, WORKSPACE = 4096, FRUGAL = 1024 };
+/* Bytes of a 16×16 matrix, and of a workspace. */
+enum { EDGE = 16, MATRIX = EDGE * EDGE * 4, WORKSPACE = 4096 };
 
 static struct test_job tests[2];
 static struct mm_job *const job = &tests[0].job, *const other = &tests[1].job;
 static float elements[EDGE * EDGE];
 static struct mm_stored value;
-static size_t workspace_given; /* bytes of the workspace in the last launch */
 
 static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
                              struct mm_lane *lane, struct mm_error *error) {
-    workspace_given = plan->workspace_bytes;
     memset(lane->scratch, 0xa5, plan->workspace_bytes);
     return mm_cuda_launch(plan, product, lane, error);
 }
@@ -23,7 +21,7 @@ static enum mm_status plan_workspace(const struct mm_product *product, struct mm
     plan->launch = launch;
     plan->layout =
         (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    plan->workspace_bytes = plan->is_frugal ? FRUGAL : WORKSPACE;
+    plan->workspace_bytes = WORKSPACE;
     return MM_OK;
 }
 
@@ -49,7 +47,6 @@ static void make(unsigned index, const struct mm_variant *variant, unsigned kind
 
 static void begin(unsigned lane, struct mm_job *begun, enum mm_status expected) {
     begun->work.error = (struct mm_error){.status = MM_OK};
-    workspace_given = 0;
     mm_cuda_begin(&device.head, lane, &begun, 1);
     assert_int_equal(begun->work.error.status, expected);
 }
@@ -81,7 +78,7 @@ static void failed_job_names_its_bytes_and_frees_all(void **state) {
                  {&ours, STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read in host memory */
-                 {&scratching, STORES_C | STORED_B, 3 * MATRIX + FRUGAL}};
+                 {&scratching, STORES_C | STORED_B, 3 * MATRIX + WORKSPACE}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t needed = cases[index].needed;
         for (size_t free_bytes = 0; free_bytes < needed; free_bytes += MATRIX / 2) {
@@ -107,7 +104,7 @@ static void failed_job_names_its_bytes_and_frees_all(void **state) {
     }
 }
 
-/* First the job frees device copies that no other job uses. This suffices, so the plan does not change. */
+/* The job frees device copies that no other job uses. */
 static void unused_copies_are_freed_first(void **state) {
     make(0, &ours, STORED_B);
     begin(0, job, MM_OK);
@@ -116,28 +113,21 @@ static void unused_copies_are_freed_first(void **state) {
     fake_cuda.memory_max = 3 * MATRIX + WORKSPACE;
     make(0, &scratching, 0);
     begin(0, job, MM_OK);
-    assert_int_equal(workspace_given, WORKSPACE);
     assert_int_equal(device.copy_bytes, 0);
     end(0, job);
     release_value();
 }
 
-/* While another job runs, a job does not accept a smaller workspace. It waits and begins again later. */
-static void job_waits_before_it_takes_less_workspace(void **state) {
+/* While another job runs, a job does not drop the device copies that the other job uses. It begins later. */
+static void job_waits_for_other_jobs(void **state) {
     make(1, &ours, STORED_B);
     begin(1, other, MM_OK);
     make(0, &scratching, 0);
-    fake_cuda.memory_max = fake_cuda.memory_used + 3 * MATRIX + FRUGAL;
+    fake_cuda.memory_max = fake_cuda.memory_used + 3 * MATRIX;
     begin(0, job, MM_NO_DEVICE_MEMORY);
     assert_int_equal(device.copy_bytes, MATRIX);
     end(1, other);
     begin(0, job, MM_OK);
-    assert_int_equal(workspace_given, WORKSPACE);
-    end(0, job);
-    fake_cuda.memory_max = 3 * MATRIX + WORKSPACE - 1;
-    mm_cuda_trim(&device);
-    begin(0, job, MM_OK);
-    assert_int_equal(workspace_given, FRUGAL);
     end(0, job);
     release_value();
 }
@@ -207,5 +197,5 @@ static void a_stored_operand_of_this_device_is_not_needed(void **state) {
 
 RUN_TESTS_BETWEEN(reset, drop, a_stored_operand_of_this_device_is_not_needed,
                   failed_job_names_its_bytes_and_frees_all, unused_copies_are_freed_first,
-                  job_waits_before_it_takes_less_workspace, first_of_two_jobs_begins,
-                  benchmarks_get_unused_memory, failed_launch_names_the_bytes_of_its_job)
+                  job_waits_for_other_jobs, first_of_two_jobs_begins, benchmarks_get_unused_memory,
+                  failed_launch_names_the_bytes_of_its_job)

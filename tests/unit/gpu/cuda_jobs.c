@@ -3,16 +3,14 @@
 
 #include "gpu/product/shape.h"
 
-enum { WORKSPACE_BYTES = 4096, FRUGAL_BYTES = 1024 };
+enum { WORKSPACE_BYTES = 4096 };
 
 static struct test_job test, other;
 static struct mm_job *job = &test.job;
-static size_t workspace_given; /* bytes of the workspace in the last launch */
 
 /* Fills the workspace and sets a path, as a real kernel does. */
 static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
                                             struct mm_lane *lane, struct mm_error *error) {
-    workspace_given = plan->workspace_bytes;
     memset(lane->scratch, 0xa5, plan->workspace_bytes);
     *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
     return mm_cuda_launch(plan, product, lane, error);
@@ -23,7 +21,7 @@ static enum mm_status plan_with_workspace(const struct mm_product *product, stru
     plan->launch = launch_with_workspace;
     plan->layout =
         (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    plan->workspace_bytes = plan->is_frugal ? FRUGAL_BYTES : WORKSPACE_BYTES;
+    plan->workspace_bytes = WORKSPACE_BYTES;
     return MM_OK;
 }
 
@@ -64,33 +62,6 @@ static void workspace_does_not_overlap_the_matrices(void **state) {
     run(1, &job, 1);
     expect_product(&test);
     assert_int_equal(job->outcome.path.kind, MM_PATH_NONE);
-}
-
-/* If memory is short, a job runs without its optional workspace. */
-static void workspace_can_be_smaller(void **state) {
-    static const struct {
-        size_t bytes; /* free bytes besides those of the matrices */
-        enum mm_status status;
-        size_t given;
-    } cases[] = {{WORKSPACE_BYTES, MM_OK, WORKSPACE_BYTES},
-                 {WORKSPACE_BYTES - 1, MM_OK, FRUGAL_BYTES},
-                 {FRUGAL_BYTES - 1, MM_NO_DEVICE_MEMORY, 0}};
-    for (size_t index = 0; index < COUNT(cases); index++) {
-        reset(state);
-        fake_cuda.memory_max = 3 * 16 * 16 * 4 + cases[index].bytes;
-        for (int time = 0; time < 2; time++) { /* the second time, the lane already has a workspace */
-            job_init(&test, &scratching, 16, 16, 16);
-            workspace_given = 0;
-            mm_cuda_begin(&device.head, 1, &job, 1);
-            assert_int_equal(job->work.error.status, cases[index].status);
-            assert_int_equal(workspace_given, cases[index].given);
-            if (job->work.error.status == MM_OK) {
-                mm_cuda_end(&device.head, 1, &job, 1);
-                expect_product(&test);
-            }
-        }
-        drop(state);
-    }
 }
 
 /* When a job that needs much memory has ended or failed, all its memory is freed. */
@@ -378,9 +349,9 @@ static void a_check_that_cannot_be_done_fails_the_job(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, single_job_is_copied_to_the_device_and_back,
-                  workspace_does_not_overlap_the_matrices, workspace_can_be_smaller,
-                  largest_jobs_free_all_memory, a_lane_keeps_its_workspace,
-                  idle_lanes_give_up_their_workspaces, failed_launch_fails_its_batch, largest_jobs_run_alone,
-                  a_long_product_is_launched_in_bands, a_stack_is_launched_and_checked_in_parts,
-                  no_band_follows_a_failed_or_cancelled_one, bands_keep_the_same_bits,
-                  check_counts_in_no_span, a_check_that_cannot_be_done_fails_the_job)
+                  workspace_does_not_overlap_the_matrices, largest_jobs_free_all_memory,
+                  a_lane_keeps_its_workspace, idle_lanes_give_up_their_workspaces,
+                  failed_launch_fails_its_batch, largest_jobs_run_alone, a_long_product_is_launched_in_bands,
+                  a_stack_is_launched_and_checked_in_parts, no_band_follows_a_failed_or_cancelled_one,
+                  bands_keep_the_same_bits, check_counts_in_no_span,
+                  a_check_that_cannot_be_done_fails_the_job)

@@ -25,7 +25,7 @@ static struct mm_plan plan_of(const struct mm_variant *variant, const struct mm_
                                      .shared_bytes_per_block_max = 227 << 10,
                                      .multiprocessors = 132};
     struct mm_plan plan = {.layout.kernel = NULL};
-    status = mm_plan_make(&device, variant, product, false, &plan, &error); /* fails if there is no cuBLAS */
+    status = mm_plan_make(&device, variant, product, &plan, &error); /* fails if there is no cuBLAS */
     return plan;
 }
 

@@ -144,7 +144,7 @@ static void a_stack_is_one_launch(void **state) {
         limit(0, 227 * KIB);
         assert_int_equal(mm_shape_conform(MM_TRANSPOSE, shapes, &product, &stack, &error), MM_OK);
         product.c.dtype = MM_INT64;
-        assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
+        assert_int_equal(mm_plan_make(&device.head, &turn, &product, &plan, &error), MM_OK);
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(fake_cuda.attributes_read,
                          plan.launch_stack != NULL ? 2 : 1); /* also loads the kernel for stacks */
@@ -247,7 +247,7 @@ static void passes_finish_a_stack(void **state) {
             count, cases[index].is_shared, cases[index].is_transposed, cases[index].c_dtype, &stack);
         way = cases[index].way;
         limit(0, 227 * KIB);
-        assert_int_equal(mm_plan_make(&device.head, &multiply, &product, false, &plan, &error), MM_OK);
+        assert_int_equal(mm_plan_make(&device.head, &multiply, &product, &plan, &error), MM_OK);
         assert_int_equal(plan.workspace_bytes, has_sums ? sums_count * sizeof(float) : 0);
         assert_int_equal(mm_plan_launch_range(&plan, &product, 0, first, &lane, &error), MM_OK);
         if (first < count)
@@ -297,7 +297,7 @@ static void a_plain_transposition_is_a_copy(void **state) {
         }
         for (size_t at = 0; at < m * n; at++)
             expected[at / n * product.c.ld + at % n] = a[at / n * product.a.ld + at % n];
-        assert_int_equal(mm_plan_make(&device.head, &turn, &product, false, &plan, &error), MM_OK);
+        assert_int_equal(mm_plan_make(&device.head, &turn, &product, &plan, &error), MM_OK);
         assert_null(plan.layout.batch_kernel); /* cannot share a launch */
         assert_int_equal(mm_cuda_prepare(&plan, &product, &lane, &error), MM_OK);
         assert_int_equal(plan.launch(&plan, &product, &lane, &error), MM_OK);

@@ -105,28 +105,6 @@ static void share_bounds_the_memory(void **state) {
     assert_true(job.work.is_exclusive);
 }
 
-static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *made,
-                                          struct mm_error *error) {
-    made->layout = (struct mm_layout){
-        .kernel = &fake_kernels.lonely, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    made->workspace_bytes = made->is_frugal ? 1000 : mm_product_bytes(product) + 1;
-    return MM_OK;
-}
-
-/* Tiles are planned with little workspace if the workspace of the whole is larger than the matrices. */
-static void tiles_use_little_workspace(void **state) {
-    static const struct mm_variant large = {.name = "large", .plan[MM_FLOAT32] = plan_with_workspace};
-    init();
-    job.variant = &large;
-    plan();
-    mm_cuda_begin(&device.head, 1, jobs, 1);
-    assert_int_equal(device.lanes[1].bands.tiling.workspace_bytes, 1000);
-    while (!mm_cuda_is_over(&device.head, 1))
-        continue;
-    mm_cuda_end(&device.head, 1, jobs, 1);
-    expect_c();
-}
-
 /* Initializes a product with an addend and a bias. */
 static void init_sum(void) {
     init();
@@ -372,7 +350,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
 }
 
 RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
-                  operands_come_from_anywhere, tiles_use_little_workspace, tiles_are_checked,
-                  wrong_tile_fails_the_check, derived_data_stays_with_panels,
-                  addend_and_bias_are_applied_once, only_the_part_is_downloaded, job_ends_between_tiles,
-                  job_without_tiles_gets_no_memory)
+                  operands_come_from_anywhere, tiles_are_checked, wrong_tile_fails_the_check,
+                  derived_data_stays_with_panels, addend_and_bias_are_applied_once,
+                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)

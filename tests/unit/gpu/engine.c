@@ -77,48 +77,62 @@ static void one_device_that_is_fast_enough_suffices(void **state) {
     mm_engine_close(engine);
 }
 
-enum { WORKSPACE_BYTES = 1000, FRUGAL_BYTES = 100 };
+enum { WORKSPACE_BYTES = 1000, SMALLEST_TILE_BYTES = 64 };
 
 static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *plan,
                                           struct mm_error *error) {
-    plan->workspace_bytes = plan->is_frugal ? FRUGAL_BYTES : WORKSPACE_BYTES;
+    plan->workspace_bytes = WORKSPACE_BYTES;
     return MM_OK;
 }
 
-/* A product with a generated operand gets a plan with little workspace if it exceeds the limit otherwise, and
- * if its variant is fast with that. */
-static void plans_respect_the_limit_of_device_memory(void **state) {
-    enum { MATRICES_BYTES = 2 * 4 * 4 * 4 }; /* the generated operand and C */
+static bool find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
+                       struct mm_tiling *tiling) {
+    assert_int_equal(plan->workspace_bytes, WORKSPACE_BYTES);
+    return bytes >= SMALLEST_TILE_BYTES;
+}
+
+/* A product with a generated operand runs in tiles if it exceeds the limit, and is refused if no tile is
+ * small enough. A product whose operands come with the request is never refused. Without the option, the
+ * limit is an eighth of the device's memory. */
+static void too_large_products_run_in_tiles(void **state) {
+    enum { NEEDED = 2 * 4 * 4 * 4 + WORKSPACE_BYTES }; /* the generated operand, C and the workspace */
     static const struct {
-        bool saves_workspace;
-        size_t bytes_max;
+        enum mm_source_kind kind;
+        bool is_option, has_tiles;
+        size_t limit;
         enum mm_status status;
-        bool is_frugal;
-    } cases[] = {{true, MATRICES_BYTES + WORKSPACE_BYTES, MM_OK, false},
-                 {true, MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_OK, true},
-                 {false, MATRICES_BYTES + WORKSPACE_BYTES - 1, MM_TOO_LARGE},
-                 {true, MATRICES_BYTES + FRUGAL_BYTES, MM_OK, true},
-                 {true, MATRICES_BYTES + FRUGAL_BYTES - 1, MM_TOO_LARGE}};
+        size_t of_job;
+    } cases[] = {
+        {MM_SOURCE_UNIFORM, true, false, NEEDED, MM_OK, NEEDED},
+        {MM_SOURCE_UNIFORM, true, false, NEEDED - 1, MM_TOO_LARGE, NEEDED - 1},
+        {MM_SOURCE_UNIFORM, true, true, NEEDED - 1, MM_OK, NEEDED - 1},
+        {MM_SOURCE_UNIFORM, true, true, SMALLEST_TILE_BYTES - 1, MM_TOO_LARGE, SMALLEST_TILE_BYTES - 1},
+        {MM_SOURCE_UNIFORM, false, true, NEEDED, MM_OK, 0},
+        {MM_SOURCE_UNIFORM, false, true, NEEDED - 1, MM_OK, NEEDED - 1},
+        {MM_SOURCE_HOST, true, true, SMALLEST_TILE_BYTES - 1, MM_OK, SMALLEST_TILE_BYTES - 1},
+        {MM_SOURCE_HOST, false, false, 1, MM_OK, 0}};
     const struct mm_matrix square = mm_matrix_dense(MM_FLOAT32, 4, 4, NULL);
-    struct mm_job job = {.work.backend = &twins,
-                         .product = {.a = square, .b = square, .c = square},
-                         .sources[MM_OPERAND_A].kind = MM_SOURCE_UNIFORM};
+    struct mm_job job = {.work.backend = &twins, .product = {.a = square, .b = square, .c = square}};
     assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
     for (size_t index = 0; index < COUNT(cases); index++) {
-        const struct mm_engine_options options = {
-            .backend = "twins", .queue = {.jobs_max = 4}, .device_bytes_max = cases[index].bytes_max};
+        const struct mm_engine_options options = {.backend = "twins",
+                                                  .queue = {.jobs_max = 4},
+                                                  .device_bytes_max =
+                                                      cases[index].is_option ? cases[index].limit : 0};
         struct mm_engine *engine = NULL;
         struct mm_error error;
+        size_t count;
         make_twins();
         assert_int_equal(mm_engine_open(&options, &engine, NULL), MM_OK);
+        for (unsigned device = 0; device < 2; device++)
+            mm_engine_devices(engine, &count)[device]->memory_bytes = 8 * cases[index].limit;
         twins.is_host = false;
         twins.plan = plan_with_workspace;
-        struct mm_variant variant = twins.variants[0];
-        variant.saves_workspace = cases[index].saves_workspace;
-        job.variant = &variant;
+        twins.find_tiles = cases[index].has_tiles ? find_tiles : NULL;
+        job.variant = &twins.variants[0];
+        job.sources[MM_OPERAND_A].kind = cases[index].kind;
         assert_int_equal(mm_engine_check(engine, &job, &error), cases[index].status);
-        if (cases[index].status == MM_OK)
-            assert_int_equal(job.is_frugal, cases[index].is_frugal);
+        assert_int_equal(job.device_bytes_max, cases[index].of_job);
         twins.is_host = true;
         mm_engine_close(engine);
     }
@@ -185,5 +199,5 @@ static void refused_copy_has_the_error_of_the_device_with_most_memory(void **sta
     mm_engine_close(engine);
 }
 
-RUN_TESTS(one_device_that_is_fast_enough_suffices, plans_respect_the_limit_of_device_memory,
+RUN_TESTS(one_device_that_is_fast_enough_suffices, too_large_products_run_in_tiles,
           a_backend_without_devices_says_why, refused_copy_has_the_error_of_the_device_with_most_memory)

@@ -37,7 +37,7 @@ enum { ALL = 1 << MM_OPERAND_A | 1 << MM_OPERAND_B | 1 << MM_OPERAND_ADDEND | 1 
 
 static bool make(const struct mm_product *product, size_t bytes, struct mm_tiling *tiling,
                  struct mm_plan *plan) {
-    assert_int_equal(mm_plan_make(&device, &variant, product, false, plan, NULL), MM_OK);
+    assert_int_equal(mm_plan_make(&device, &variant, product, plan, NULL), MM_OK);
     return mm_tiling_make(plan, product, ALL, bytes, tiling);
 }
 
@@ -91,7 +91,7 @@ static void forecast_overlaps_copies_and_kernels(void **state) {
         const double kernel_ns = is_slow ? 8 * a_ns : a_ns / 8;
         struct mm_plan plan;
         set_device(2e9 / kernel_ns * 1e9);
-        assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
+        assert_int_equal(mm_plan_make(&device, &variant, &product, &plan, NULL), MM_OK);
         const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
         assert_float_equal(forecast.first_ns, a_ns + b_ns, 1.0);
         assert_float_equal(forecast.kernel_ns, 6 * kernel_ns, 1.0);
@@ -112,7 +112,7 @@ static void kernels_wait_for_downloads(void **state) {
         .rows = 1000, .cols = 1000, .a_panels = 6, .b_panels = 1, .a_slots = 6, .b_slots = 1, .uploads = ALL};
     struct mm_plan plan;
     set_device(2e6 / 1e-6); /* a tile takes 1 µs */
-    assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
+    assert_int_equal(mm_plan_make(&device, &variant, &product, &plan, NULL), MM_OK);
     const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
     assert_float_equal(forecast.last_ns, 2 * 4e6 / 55.0 - 21000.0, 1.0);
 }
@@ -222,7 +222,7 @@ static void only_host_memory_is_uploaded(void **state) {
         struct mm_tiling tiling;
         struct mm_plan plan;
         set_device(1e15);
-        assert_int_equal(mm_plan_make(&device, &variant, &product, false, &plan, NULL), MM_OK);
+        assert_int_equal(mm_plan_make(&device, &variant, &product, &plan, NULL), MM_OK);
         assert_true(mm_tiling_make(&plan, &product, uploads, (size_t)64 << 20, &tiling));
         const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
         assert_int_equal(forecast.upload_ns > 0.0, uploads != 0);

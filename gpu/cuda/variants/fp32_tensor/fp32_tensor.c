@@ -383,13 +383,13 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     return status;
 }
 
-/* Plans the product with simt in these cases: k is 0, the plan must save memory, or the workspace would be
- * too large. Launches each product of a stack separately. */
+/* Plans the product with simt if k is 0 or the workspace would be too large. Launches each product of a stack
+ * separately. */
 enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan simt = simt_plan_of(&one, plan);
-    if (plan->is_frugal || product->k == 0)
+    if (product->k == 0)
         return plan_simt(product, plan, error);
     const struct sizes sizes = sizes_of(&one, plan->device);
     const struct offsets offsets = offsets_of(&sizes, &simt);

@@ -157,7 +157,7 @@ static struct call call_of(const struct mm_product *product, const struct sizes 
                                  .planes = workspace + sizes->offsets.planes,
                                  .flags = (struct mm_fp64_flags *)(void *)(workspace + sizes->offsets.flags),
                                  .path = lane->path,
-                                 .is_of_stack = lane->bands.product.stack != NULL}};
+                                 .is_of_stack = lane->bands.product.stack != NULL || lane->bands.tile > 0}};
     mm_fp64_set_limits(&call.plan);
     return call;
 }
@@ -314,13 +314,13 @@ static bool fits(const struct mm_product *product) {
     return product->k > 0 && product->k < MM_FP64_K_MAX && product->m <= LINES_MAX && product->n <= LINES_MAX;
 }
 
-/* Plans the product with `tensor` in these cases: k is 0 or a dimension too large, the plan must save memory,
- * or `tensor` leaves the product to a variant that cannot follow. Launches each product of a stack
+/* Plans the product with `tensor` if k is 0 or a dimension too large, or if `tensor` leaves the product to a
+ * variant that cannot follow. Launches each product of a stack
  * separately. */
 enum mm_status mm_cuda_fp64_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
-    if (plan->is_frugal || !fits(&one))
+    if (!fits(&one))
         return plan_native(product, plan, error);
     const struct mm_plan native = native_plan_of(&one, plan);
     if (native.launch == NULL)

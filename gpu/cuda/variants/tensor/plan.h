@@ -102,7 +102,7 @@ struct mm_tensor_way {
 };
 
 /* Returns the tile size and schedule with the shortest estimated time. k must not be 0. product->tile must
- * pass mm_tensor_has_tile. If plan->is_frugal, no clusters share a tile, to save memory. */
+ * pass mm_tensor_has_tile. */
 struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
                                       const struct mm_tensor_kernels *kernels);
 

@@ -388,8 +388,6 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     const struct call call = call_of(plan, product);
     const bool is_at_once = product->stack != NULL && is_stackable(&call);
     const struct call each = product->stack == NULL || is_at_once ? call : call_of(plan, &one);
-    if (plan->is_frugal && each.bytes > 0)
-        return mm_cuda_tiled_16(product, plan, error);
     plan->launch = launch;
     plan->finishes = finishes(product);
     plan->launch_stack = is_at_once ? mm_cuda_launch_whole : NULL;

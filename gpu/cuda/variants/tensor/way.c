@@ -74,14 +74,11 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
-/* Estimates the fix-up's time in steps of `step` cycles. Returns infinity if memory is short, so clusters
- * share no tiles. */
+/* Estimates the fix-up's time in steps of `step` cycles. */
 static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
     const double bytes = (double)mm_tensor_sums_bytes(product, kernel);
-    if (plan->is_frugal)
-        return (struct mm_fix_up_cost){.fixed = INFINITY};
     return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
 }
 
