@@ -109,6 +109,8 @@ char *mm_json_put_run(char *end, const struct mm_answer *answer) {
     end = mm_put_text(mm_put_text(end, ", "), rate_keys[outcome->ran->op]);
     end = mm_put_millionths(end, (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
     end = mm_put_digits(mm_put_text(end, ", \"batched\": "), outcome->batched);
+    if (outcome->tiles > 0)
+        end = mm_put_digits(mm_put_text(end, ", \"tiles\": "), outcome->tiles);
     return put_path(end, &outcome->path);
 }
 

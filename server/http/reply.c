@@ -244,6 +244,14 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
     add_header(response, "Matmul-Path", text);
 }
 
+static void add_tiles(struct MHD_Response **response, size_t tiles) {
+    char text[MM_DIGITS_MAX + 1];
+    if (tiles == 0)
+        return;
+    *mm_put_digits(text, tiles) = '\0';
+    add_header(response, "Matmul-Tiles", text);
+}
+
 /* Writes a member of a dictionary (RFC 9651) as a string, because numbers in RFC 9651 have too few digits. */
 static char *put_real(char *end, const char *name, double number) {
     return isfinite(number) ? end + sprintf(end, "%s=\"%.15g\"", name, number)
@@ -313,6 +321,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Variant", job->outcome.ran->name);
     add_header(&response, "Matmul-Backend", job->work.backend->name);
     add_header(&response, "Matmul-Device", job->work.device->name);
+    add_tiles(&response, job->outcome.tiles);
     add_path(&response, &job->outcome.path);
     add_verification(&response, &job->outcome.verification);
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);

@@ -78,6 +78,16 @@ static const struct {
     {{1, {3}}, 1, {1, 2, 3}, 6, "x", "[1,2,3]", "x", "1.000000", "0.000006"},
 };
 
+/* A product in tiles says so. */
+static void test_tiles(void **state) {
+    uint64_t span_ns[MM_SPAN_COUNT] = {0};
+    const struct mm_shape shape = {2, {0, 3}};
+    const struct mm_device device = {.backend = &backend};
+    struct mm_job job = {.work.device = &device, .outcome = {.ran = &variant, .batched = 1, .tiles = 12}};
+    job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 3, NULL);
+    assert_non_null(strstr(encode(&job, &shape, span_ns), quoted("`batched`: 1, `tiles`: 12, `timing`")));
+}
+
 static void test_reply(void **state) {
     for (size_t index = 0; index < COUNT(replies); index++) {
         const struct mm_shape *shape = &replies[index].shape;
@@ -117,6 +127,7 @@ static void test_widest_reply(void **state) {
         struct mm_job job = {.work.device = &device,
                              .outcome.ran = &variant,
                              .outcome.batched = UINT32_MAX,
+                             .outcome.tiles = SIZE_MAX,
                              .outcome.path = {MM_PATH_REPAIRED, UINT64_MAX},
                              .outcome.verification = {.is_done = true,
                                                       .residual = 1.23456789012345e-300,
@@ -289,5 +300,5 @@ static void test_nesting(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(open_memory, close_body, test_reply, test_widest_reply, test_infinite_check,
+RUN_TESTS_BETWEEN(open_memory, close_body, test_reply, test_tiles, test_widest_reply, test_infinite_check,
                   test_largest_reply_size, test_parts_make_the_same_text, test_nesting)
