@@ -74,7 +74,8 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     const struct mm_cuda_bands *bands = &lane->bands;
     const struct mm_matrix *c = &bands->product.c;
     struct mm_job *job = bands->job;
-    if (job->reduces && mm_cuda_reduce(c, job->part, bands->figures, lane, error) != MM_OK)
+    *lane->reduction = mm_reduction_none();
+    if (job->reduces && mm_cuda_reduce(c, job->part, 0, bands->figures, lane, error) != MM_OK)
         return error->status;
     cudaError_t code = download(job, c, lane);
     if (code == cudaSuccess)

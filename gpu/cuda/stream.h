@@ -38,10 +38,11 @@ enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithm
 /* Returns the bytes of device memory that mm_cuda_reduce needs. */
 size_t mm_cuda_reduce_bytes(void);
 
-/* Enqueues the reduction of a part of C, which is in device memory. `memory` is device memory of
- * mm_cuda_reduce_bytes, aligned to 256 bytes. When the reduction has run, lane->reduction has the result. */
-enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
-                              struct mm_lane *lane, struct mm_error *error);
+/* Enqueues the reduction of a part of C, which is in device memory. An element is on the diagonal if its
+ * column in the part minus its row is `diagonal`. `memory` is device memory of mm_cuda_reduce_bytes, aligned
+ * to 256 bytes. When the reduction has run, its result is merged into lane->reduction. */
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, ptrdiff_t diagonal,
+                              void *memory, struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues a copy of a part of a stack from the device to the host. The copy has no gaps between rows. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,

@@ -12,60 +12,6 @@ static struct mm_cuda_copier *copier_of(const struct mm_lane *lane) {
     return &lane->device->copier;
 }
 
-static cudaError_t open_slots(struct mm_cuda_slot *slots, unsigned count) {
-    cudaError_t code = cudaSuccess;
-    for (unsigned index = 0; index < count && code == cudaSuccess; index++) {
-        code = cudaEventCreateWithFlags(&slots[index].ready, cudaEventDisableTiming);
-        if (code == cudaSuccess)
-            code = cudaEventCreateWithFlags(&slots[index].used, cudaEventDisableTiming);
-    }
-    return code;
-}
-
-cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier) {
-    cudaError_t code = cudaStreamCreateWithFlags(&copier->upload, cudaStreamNonBlocking);
-    if (code == cudaSuccess)
-        code = cudaStreamCreateWithFlags(&copier->download, cudaStreamNonBlocking);
-    if (code == cudaSuccess)
-        code = open_slots(copier->a, MM_TILING_SLOTS_MAX);
-    if (code == cudaSuccess)
-        code = open_slots(copier->b, MM_TILING_SLOTS_MAX);
-    if (code == cudaSuccess)
-        code = open_slots(copier->c, MM_TILING_C_SLOTS);
-    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD && code == cudaSuccess; index++) {
-        code = cudaEventCreateWithFlags(&copier->computed[index], cudaEventDefault);
-        if (code == cudaSuccess)
-            code = cudaEventCreateWithFlags(&copier->checked[index], cudaEventDefault);
-    }
-    return code;
-}
-
-static void close_event(cudaEvent_t event) {
-    if (event != NULL)
-        cudaEventDestroy(event);
-}
-
-static void close_slots(const struct mm_cuda_slot *slots, unsigned count) {
-    for (unsigned index = 0; index < count; index++) {
-        close_event(slots[index].ready);
-        close_event(slots[index].used);
-    }
-}
-
-void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
-    close_slots(copier->a, MM_TILING_SLOTS_MAX);
-    close_slots(copier->b, MM_TILING_SLOTS_MAX);
-    close_slots(copier->c, MM_TILING_C_SLOTS);
-    for (unsigned index = 0; index < MM_CUDA_TILES_AHEAD; index++) {
-        close_event(copier->computed[index]);
-        close_event(copier->checked[index]);
-    }
-    if (copier->upload != NULL)
-        cudaStreamDestroy(copier->upload);
-    if (copier->download != NULL)
-        cudaStreamDestroy(copier->download);
-}
-
 /* Returns the bytes that the check of a tile needs. Tiles at the edges of C can need more than the others. */
 static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
     size_t most = 0;
@@ -78,8 +24,17 @@ static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tili
     return most;
 }
 
+static size_t figures_bytes(const struct mm_job *job) {
+    return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
+}
+
+/* Returns the bytes of the workspace. */
+static size_t workspace_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
+    return mm_tiling_bytes(tiling) + check_bytes(job, tiling) + figures_bytes(job);
+}
+
 size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
-    return mm_tiling_bytes(tiling) + check_bytes(job, tiling);
+    return workspace_bytes(job, tiling) + (job->stores_c ? mm_matrix_bytes(&job->product.c) : 0);
 }
 
 /* Returns the member `uploads` of the job's tiling. */
@@ -90,17 +45,22 @@ static unsigned uploads_of(const struct mm_job *job) {
     return uploads;
 }
 
+/* First tries tiles that need all bytes. If other memory does not fit beside them, tries smaller tiles. */
 bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
                         struct mm_tiling *tiling) {
     const struct mm_product product = mm_product_dense(&job->product);
     const unsigned uploads = uploads_of(job);
-    if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0 ||
-        job->stores_c || job->reduces || !mm_tiling_make(plan, &product, uploads, bytes, tiling))
+    size_t beside = 0;
+    if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0)
         return false;
-    const size_t check_bytes = mm_cuda_tiles_bytes(job, tiling) - mm_tiling_bytes(tiling);
-    return check_bytes == 0 ||
-           (check_bytes < bytes && mm_tiling_make(plan, &product, uploads, bytes - check_bytes, tiling) &&
-            mm_cuda_tiles_bytes(job, tiling) <= bytes);
+    for (unsigned time = 0; time < 2 && beside < bytes; time++) {
+        if (!mm_tiling_make(plan, &product, uploads, bytes - beside, tiling))
+            return false;
+        if (mm_cuda_tiles_bytes(job, tiling) <= bytes)
+            return true;
+        beside = mm_cuda_tiles_bytes(job, tiling) - mm_tiling_bytes(tiling);
+    }
+    return false;
 }
 
 cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
@@ -232,48 +192,67 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+/* Sets *here to what the wanted part has of the tile, and *there to the place of this in the part. Returns
+ * false if that is nothing. */
+static bool find_wanted(const struct work *work, struct mm_window *here, struct mm_window *there) {
+    const struct mm_tiling *tiling = &work->lane->bands.tiling;
+    const struct mm_window *part = work->lane->bands.job->part;
+    const struct mm_product *tile = &work->on_device;
+    const size_t top = work->tile.a * tiling->rows, left = work->tile.b * tiling->cols;
+    const size_t row = larger(top, part->row), col = larger(left, part->col);
+    const size_t end_row = mm_size_min(top + tile->m, part->row + part->rows);
+    const size_t end_col = mm_size_min(left + tile->n, part->col + part->cols);
+    if (row >= end_row || col >= end_col)
+        return false;
+    *here = (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col};
+    *there = (struct mm_window){
+        1, part->rows, part->cols, row - part->row, end_row - row, col - part->col, end_col - col};
+    return true;
+}
+
+/* Enqueues the copying of the tile of C to the matrix that stays on the device. */
+static cudaError_t store(struct work *work) {
+    const struct mm_job *job = work->lane->bands.job;
+    struct mm_product product = job->product;
+    product.c = mm_matrix_dense(product.c.dtype, product.m, product.n, job->stored_c->data);
+    const struct mm_matrix to = mm_tiling_part(&work->lane->bands.tiling, &product, &work->tile).c;
+    return mm_cuda_copy_matrix(&to, &work->on_device.c, cudaMemcpyDeviceToDevice, &work->download);
+}
+
 /* Enqueues the copying of the tile of C, or of what the wanted part has of the tile. */
 static cudaError_t download(struct work *work) {
     const struct mm_job *job = work->lane->bands.job;
-    const struct mm_tiling *tiling = &work->lane->bands.tiling;
-    const struct mm_window *part = job->part;
     struct mm_matrix to = work->from.c, from = work->on_device.c;
+    struct mm_window here, there;
     if (to.data == NULL)
         return cudaSuccess;
-    if (part != NULL) {
-        const size_t top = work->tile.a * tiling->rows, left = work->tile.b * tiling->cols;
-        const size_t row = larger(top, part->row), col = larger(left, part->col);
-        const size_t end_row = mm_size_min(top + from.rows, part->row + part->rows);
-        const size_t end_col = mm_size_min(left + from.cols, part->col + part->cols);
-        if (row >= end_row || col >= end_col)
+    if (job->part != NULL) {
+        if (!find_wanted(work, &here, &there))
             return cudaSuccess;
-        const struct mm_window here = {.count = 1,
-                                       .all_rows = from.rows,
-                                       .all_cols = from.cols,
-                                       .row = row - top,
-                                       .rows = end_row - row,
-                                       .col = col - left,
-                                       .cols = end_col - col};
-        const struct mm_window there = {.count = 1,
-                                        .all_rows = part->rows,
-                                        .all_cols = part->cols,
-                                        .row = row - part->row,
-                                        .rows = end_row - row,
-                                        .col = col - part->col,
-                                        .cols = end_col - col};
         from = mm_window_item(&here, from.dtype, from.data, 0);
         to = mm_window_item(&there, to.dtype, job->product.c.data, 0);
     }
     return mm_cuda_copy_matrix(&to, &from, cudaMemcpyDeviceToHost, &work->download);
 }
 
-/* Enqueues the copying of the tile to the host, after the kernel. */
+/* Enqueues the copying of the tile from its slot, after the kernel. */
 static cudaError_t enqueue_download(struct work *work, size_t index) {
     const cudaEvent_t computed = copier_of(work->lane)->computed[index % MM_CUDA_TILES_AHEAD];
     cudaError_t code = cudaEventRecord(computed, work->lane->stream);
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(work->download.stream, computed, 0);
+    if (code == cudaSuccess && work->lane->bands.job->stores_c)
+        code = store(work);
     return code == cudaSuccess ? download(work) : code;
+}
+
+/* Enqueues the reduction of what the wanted part has of the tile. */
+static enum mm_status reduce(struct work *work, struct mm_error *error) {
+    struct mm_window here, there;
+    if (!find_wanted(work, &here, &there))
+        return MM_OK;
+    return mm_cuda_reduce(&work->on_device.c, &here, (ptrdiff_t)(there.row - there.col),
+                          work->lane->bands.figures, work->lane, error);
 }
 
 /* Enqueues the check of the tile. The first tile of each row of tiles counts the rows. */
@@ -341,6 +320,8 @@ enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "copying panels to the device", error);
     enum mm_status status = compute(&work, error);
+    if (status == MM_OK && bands->job->reduces)
+        status = reduce(&work, error);
     if (status != MM_OK)
         return status;
     code = enqueue_download(&work, index);
@@ -398,11 +379,15 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     const struct mm_tiling *tiling = &lane->bands.tiling;
     struct mm_job *job = lane->bands.job;
     void *workspace;
-    enum mm_status status = mm_cuda_workspace(lane, mm_cuda_tiles_bytes(job, tiling), &workspace, error);
+    enum mm_status status = mm_cuda_workspace(lane, workspace_bytes(job, tiling), &workspace, error);
+    if (status == MM_OK && job->stores_c)
+        status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
     if (status != MM_OK)
         return status;
     lane->bands.check = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;
-    lane->scratch = (char *)lane->bands.check + check_bytes(job, tiling);
+    lane->bands.figures = (char *)lane->bands.check + check_bytes(job, tiling);
+    lane->scratch = (char *)lane->bands.figures + figures_bytes(job);
+    *lane->reduction = mm_reduction_none();
     find_operands(lane);
     empty_slots(copier->a, MM_TILING_SLOTS_MAX);
     empty_slots(copier->b, MM_TILING_SLOTS_MAX);

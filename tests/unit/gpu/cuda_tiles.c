@@ -22,21 +22,25 @@ static void plan(void) {
 }
 
 /* Initializes a product that needs 1.3 MB, on a device with 400 KiB. The rows of C have padding. */
-static void init(void) {
+static void init_long(size_t k) {
     static unsigned seed; /* each product has other elements */
     memset(&job, 0, sizeof job);
     fake_cuda.memory_max = SMALL_BYTES;
-    fill(a, M * K, ++seed);
-    fill(b, K * N, 2 * seed);
+    fill(a, M * k, ++seed);
+    fill(b, k * N, 2 * seed);
     fill(c, ELEMENTS, 1);
-    job.product.a = mm_matrix_dense(MM_FLOAT32, M, K, a);
-    job.product.b = mm_matrix_dense(MM_FLOAT32, K, N, b);
+    job.product.a = mm_matrix_dense(MM_FLOAT32, M, k, a);
+    job.product.b = mm_matrix_dense(MM_FLOAT32, k, N, b);
     job.product.c = mm_matrix_dense(MM_FLOAT32, M, N, c);
     job.product.c.ld = PADDED;
     assert_int_equal(mm_product_conform(MM_MATMUL, &job.product, NULL), MM_OK);
     job.variant = &alone;
     plan();
     assert_true(job.work.is_exclusive);
+}
+
+static void init(void) {
+    init_long(K);
 }
 
 /* Computes the product without tiles, over the old contents of C. */
@@ -302,6 +306,55 @@ static void only_the_part_is_downloaded(void **state) {
     }
 }
 
+/* C stays on the device, beside the tiles. The request may want all of C, too. */
+static void c_stays_on_the_device(void **state) {
+    for (int wants_c = 0; wants_c < 2; wants_c++) {
+        init_long(N);
+        device.head.memory_bytes = fake_cuda.memory_max = (size_t)8 << 20;
+        job.product.c.ld = N;
+        job.stores_c = true;
+        job.product.c.data = wants_c ? c : NULL;
+        job.device_bytes_max = M * N * sizeof(float) + (1 << 20);
+        run_tiles();
+        assert_int_equal(job.work.error.status, MM_OK);
+        assert_in_range(job.outcome.tiles, 4, 40);
+        assert_int_equal(fake_cuda.races, 0);
+        job.product.c.data = c;
+        if (wants_c)
+            expect_c();
+        else
+            memcpy(c, job.stored_c->data, M * N * sizeof(float));
+        expect_c();
+        assert_memory_equal(job.stored_c->data, c, M * N * sizeof(float));
+        job.stored_c->release(job.stored_c);
+    }
+}
+
+/* Figures of a part that begins inside of tiles. The diagonal passes through several tiles. */
+static void figures_cover_the_wanted_part(void **state) {
+    static const struct mm_window parts[] = {{1, M, N, 100, 300, 120, 300}, {1, M, N, 0, M, 0, N}};
+    for (size_t index = 0; index < 2 * COUNT(parts); index++) {
+        init();
+        job.product.c.ld = N;
+        job.part = &parts[index / 2];
+        job.reduces = true;
+        job.verify = index % 2;
+        plan();
+        run_tiles();
+        assert_int_equal(job.work.error.status, MM_OK);
+        assert_int_equal(fake_cuda.races, 0);
+        struct mm_product product = job.product;
+        struct mm_reduction whole = mm_reduction_none();
+        struct mm_reduction_progress done = {0};
+        product.c.data = expected;
+        fake_compute(&product, false);
+        (void)mm_reduce_part(&whole, &done, job.part, MM_FLOAT32, expected, SIZE_MAX);
+        const struct mm_reduction *got = &job.outcome.reduction; /* sums of whole numbers are exact */
+        assert_true(got->count == whole.count && got->sum == whole.sum && got->trace == whole.trace);
+        assert_true(got->min == whole.min && got->max == whole.max);
+    }
+}
+
 /* A job that is cancelled, is late or fails after some tiles launches no more, and frees its memory. */
 static void job_ends_between_tiles(void **state) {
     static const enum mm_status statuses[] = {MM_STOPPING, MM_TIMEOUT, MM_INTERNAL};
@@ -334,15 +387,14 @@ static void job_ends_between_tiles(void **state) {
     product_is_right_and_without_races(state);
 }
 
-/* No tiles: one needs more than all memory, the job is not exclusive, or its figures are computed from C. */
+/* No tiles: one needs more than all memory, or the job is not exclusive. */
 static void job_without_tiles_gets_no_memory(void **state) {
-    enum { TOO_SMALL, SHARED, REDUCED, CASES };
+    enum { TOO_SMALL, SHARED, CASES };
     for (int index = 0; index < CASES; index++) {
         init();
         if (index == TOO_SMALL)
             fake_cuda.memory_max = 100 << 10;
         job.work.is_exclusive = index != SHARED;
-        job.reduces = index == REDUCED;
         mm_cuda_begin(&device.head, 1, jobs, 1);
         assert_int_equal(job.work.error.status, MM_NO_DEVICE_MEMORY);
         assert_true(job.work.error.needed_bytes >= ((M + N) * K + M * N) * sizeof(float));
@@ -351,5 +403,6 @@ static void job_without_tiles_gets_no_memory(void **state) {
 
 RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
                   operands_come_from_anywhere, tiles_are_checked, wrong_tile_fails_the_check,
-                  derived_data_stays_with_panels, addend_and_bias_are_applied_once,
-                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)
+                  derived_data_stays_with_panels, addend_and_bias_are_applied_once, c_stays_on_the_device,
+                  figures_cover_the_wanted_part, only_the_part_is_downloaded, job_ends_between_tiles,
+                  job_without_tiles_gets_no_memory)
