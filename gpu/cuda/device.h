@@ -19,6 +19,7 @@ struct mm_cuda_slot {
     size_t panel;      /* index of the operand's panel plus 1; 0 if there is none */
     void *kept;        /* memory for data that launches derive from the panel (mm_cuda_acquire_derived) */
     size_t kept_bytes;
+    uint64_t key; /* of the data that is kept; used if is_kept */
     bool is_kept; /* a launch has filled that memory */
 };
 

@@ -318,10 +318,13 @@ static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
 
 void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *from, uint64_t key,
                               size_t bytes, bool *is_filled) {
-    const struct mm_cuda_slot *panel = lane->bands.panels[slot];
+    struct mm_cuda_slot *panel = lane->bands.panels[slot];
     if (panel != NULL) {
         *is_filled = panel->is_kept;
-        return bytes <= panel->kept_bytes ? panel->kept : NULL;
+        if (bytes > panel->kept_bytes || (panel->is_kept && panel->key != key))
+            return NULL;
+        panel->key = key;
+        return panel->kept;
     }
     struct mm_cuda_device_copy *copy = find_operand(lane, slot);
     if (copy == NULL || copy->head.data != from)

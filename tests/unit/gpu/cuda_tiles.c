@@ -249,6 +249,7 @@ static void derive(struct mm_lane *lane, unsigned slot, const struct mm_matrix *
     }
     fills += !is_filled;
     assert_int_equal(mm_cuda_note_derived(lane, slot), cudaSuccess);
+    assert_null(mm_cuda_acquire_derived(lane, slot, panel->data, 2, KEPT_BYTES, &is_filled)); /* other data */
 }
 
 static enum mm_status launch_keeping(const struct mm_plan *tile_plan, const struct mm_product *product,

@@ -60,11 +60,11 @@ static struct operand_offsets offsets_of(size_t lines, size_t k) {
 
 /* Offsets in the workspace. */
 struct offsets {
-    size_t a;
-    size_t b;
     size_t flags;
     size_t planes; /* residues of C */
     size_t native;
+    size_t a; /* not used if the operand's residues are kept, as b */
+    size_t b;
     size_t end;
 };
 
@@ -85,12 +85,12 @@ static struct sizes sizes_of(const struct mm_product *product, const struct mm_p
     sizes.schedule = mm_schedule_of(MM_FP64_MODULI, (unsigned)rows, (unsigned)cols,
                                     (unsigned)mm_size_divide_up(product->k, MM_FP64_STEP),
                                     native->device->multiprocessors / MM_FP64_CLUSTER, &never);
-    offsets->a = reserve(&offsets->end, sizes.a.end);
-    offsets->b = reserve(&offsets->end, sizes.b.end);
     offsets->flags = reserve(&offsets->end, sizeof(struct mm_fp64_flags));
     offsets->planes =
         reserve(&offsets->end, rows * cols * MM_FP64_MODULI * MM_FP64_CLUSTER * MM_FP64_ROWS * MM_FP64_COLS);
     offsets->native = reserve(&offsets->end, native->workspace_bytes);
+    offsets->a = reserve(&offsets->end, sizes.a.end);
+    offsets->b = reserve(&offsets->end, sizes.b.end);
     return sizes;
 }
 
@@ -329,6 +329,10 @@ enum mm_status mm_cuda_fp64_tensor(const struct mm_product *product, struct mm_p
     plan->finishes = native.finishes;
     plan->prepare = prepare;
     plan->layout = product_layout();
-    plan->workspace_bytes = sizes_of(&one, &native).offsets.end;
+    const struct sizes sizes = sizes_of(&one, &native);
+    plan->workspace_bytes = sizes.offsets.end;
+    plan->kept.bytes[0] = sizes.a.end;
+    plan->kept.bytes[1] = sizes.b.end;
+    plan->kept.workspace_bytes = sizes.offsets.a;
     return MM_OK;
 }
