@@ -86,8 +86,8 @@ static const struct option table[] = {
      "of "
      "--watchdog-ms (default: 30000)"},
     {"max-device-memory", "SIZE", SIZE, AT(max_device_memory_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
-     "most memory of a GPU for a product with generated or stored operands: for generated ones, the result "
-     "and workspace (default: an eighth of the GPU's)"},
+     "most memory of a GPU for a product, which is computed in tiles if it needs more (default: an eighth of "
+     "the GPU's, only for products with generated or stored operands or with out)"},
     {"receive-timeout-ms", "MS", NUMBER, AT(receive_timeout_ms), 1, UINT32_MAX, "10000",
      "longest time to receive a request's head; a body may take a second more for each --receive-rate bytes "
      "that have arrived"},

@@ -212,6 +212,9 @@ cpu)
 cuda)
     ask "/v1/matmul?m=2000&k=2000&n=2000&$query" -X POST
     expect 'memory of the device' 413 code too_large .field variant .limit 8388608 detail --max-device-memory
+    ask "/v1/matmul?m=2000&k=2000&n=2000&variant=simt&verify=1&$query" -X POST
+    expect 'smaller tiles' 200 '.tiles > 1' true .verify.passed true
+    same 'the header of tiles' "$(jq .tiles "$scratch/got")" "$(header Matmul-Tiles "$scratch/head")"
     ask "/v1/matmul?m=1000&k=1000000000&n=1000&variant=naive_uncoalesced&$query" -X POST
     expect 'time' 413 code too_large .field variant detail --max-kernel-ms
     copied() { echo "$(metric 'transfer_bytes_total{direction="upload"}') $(metric 'transfer_bytes_total{direction="download"}')"; }
