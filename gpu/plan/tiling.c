@@ -111,10 +111,11 @@ static double upload(struct slot *slot, size_t panel, const struct source *sourc
     return took_ns;
 }
 
-/* Plays the tiles through. */
+/* Plays the tiles through. Ends early, with ns = INFINITY, if they take longer than most_ns. */
 static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct mm_product *product,
-                                   const struct rates *rates) {
-    struct mm_tiling_times forecast = {0};
+                                   const struct rates *rates, double most_ns) {
+    const double all_ns = (double)product->m * (double)product->n * rates->element;
+    struct mm_tiling_times forecast = {.ns = INFINITY};
     struct engines engines = {0};
     struct slot a_slots[MM_TILING_SLOTS_MAX] = {0}, b_slots[MM_TILING_SLOTS_MAX] = {0};
     struct slot c_slots[MM_TILING_C_SLOTS] = {0};
@@ -137,6 +138,8 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
         a->used_ns = b->used_ns = engines.kernel_ns;
         c->used_ns = engines.download_ns;
         forecast.kernel_ns += kernel_ns;
+        if (engines.kernel_ns + all_ns - forecast.kernel_ns > most_ns)
+            return forecast;
     }
     forecast.ns = engines.download_ns;
     forecast.last_ns = engines.download_ns - engines.kernel_ns;
@@ -146,7 +149,7 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
 struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const struct mm_plan *plan,
                                           const struct mm_product *product) {
     const struct rates rates = rates_of(plan, product);
-    return play(tiling, product, &rates);
+    return play(tiling, product, &rates, INFINITY);
 }
 
 /* --- the search ---------------------------------------------------------------------------------- */
@@ -163,11 +166,24 @@ size_t mm_tiling_workspace(const struct mm_plan *plan) {
     return plan->kept.bytes[0] + plan->kept.bytes[1] > 0 ? plan->kept.workspace_bytes : plan->workspace_bytes;
 }
 
-/* Sets the bytes of the workspace and of derived data. Tiles at the edges of C have fewer rows or columns,
- * and can need more than the others. Returns false if the variant does not support a tile. */
-static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *product,
-                       struct mm_tiling *tiling) {
-    tiling->workspace_bytes = tiling->a_kept_bytes = tiling->b_kept_bytes = 0;
+/* Sets the numbers of panels and slots, and the bytes of the slots without derived data. */
+static void size_slots(const struct mm_product *product, struct mm_tiling *tiling) {
+    const struct mm_tiling_step largest = {0};
+    const struct mm_product cut = mm_tiling_part(tiling, product, &largest), part = mm_product_dense(&cut);
+    tiling->a_panels = mm_size_divide_up(product->m, tiling->rows);
+    tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
+    tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
+    tiling->b_slots = (unsigned)mm_size_min(tiling->b_slots, tiling->b_panels);
+    tiling->a_bytes = slot_bytes(&part.a);
+    tiling->b_bytes = slot_bytes(&part.b);
+    tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
+}
+
+/* Sets the bytes of the workspace, and adds the bytes of derived data. Tiles at the edges of C have fewer
+ * rows or columns, and can need more than the others. Returns false if the variant does not support a tile.
+ */
+static bool add_plans(const struct mm_plan *plan, const struct mm_product *product,
+                      struct mm_tiling *tiling) {
     for (unsigned corner = 0; corner < 4; corner++) {
         const struct mm_tiling_step tile = mm_tiling_corner(tiling, corner);
         const struct mm_product cut = mm_tiling_part(tiling, product, &tile), part = mm_product_dense(&cut);
@@ -178,23 +194,8 @@ static bool plan_tiles(const struct mm_plan *plan, const struct mm_product *prod
         raise(&tiling->a_kept_bytes, mm_size_round_up(of_tile.kept.bytes[0], ALIGNMENT));
         raise(&tiling->b_kept_bytes, mm_size_round_up(of_tile.kept.bytes[1], ALIGNMENT));
     }
-    return true;
-}
-
-/* Sets the numbers of panels, and the bytes of the slots and of the workspace. Returns false if the variant
- * does not support the tiles. */
-static bool complete(const struct mm_plan *plan, const struct mm_product *product, struct mm_tiling *tiling) {
-    const struct mm_tiling_step largest = {0};
-    const struct mm_product cut = mm_tiling_part(tiling, product, &largest), part = mm_product_dense(&cut);
-    tiling->a_panels = mm_size_divide_up(product->m, tiling->rows);
-    tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
-    tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
-    tiling->b_slots = (unsigned)mm_size_min(tiling->b_slots, tiling->b_panels);
-    if (!plan_tiles(plan, product, tiling))
-        return false;
-    tiling->a_bytes = slot_bytes(&part.a) + tiling->a_kept_bytes;
-    tiling->b_bytes = slot_bytes(&part.b) + tiling->b_kept_bytes;
-    tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
+    tiling->a_bytes += tiling->a_kept_bytes;
+    tiling->b_bytes += tiling->b_kept_bytes;
     return true;
 }
 
@@ -242,22 +243,24 @@ static bool is_good(const struct search *search) {
     return search->best_ns < 1.01 * least_ns(search, 1.0, 0.0);
 }
 
-/* Tries tiles with more and more rows, while they fit. */
+/* Tries tiles with more and more rows, while they fit. Plans only tiles that are faster than the best ones,
+ * because planning takes the most time. */
 static void try_rows(struct search *search, struct mm_tiling tiling, size_t unit) {
     for (size_t times = 1; tiling.rows < search->product->m && !is_good(search); times = next(times)) {
         struct mm_tiling tried = tiling;
         tried.rows = tiling.rows = mm_size_min(times * unit, search->product->m);
-        if (!complete(search->plan, search->product, &tried))
-            continue;
+        size_slots(search->product, &tried);
         if (mm_tiling_bytes(&tried) > search->bytes)
             return;
         if (!is_worth(search, &tried))
             continue;
-        const double ns = play(&tried, search->product, &search->rates).ns;
-        if (ns < search->best_ns) {
-            search->best_ns = ns;
-            search->best = tried;
-        }
+        const double ns = play(&tried, search->product, &search->rates, search->best_ns).ns;
+        if (ns >= search->best_ns || !add_plans(search->plan, search->product, &tried))
+            continue;
+        if (mm_tiling_bytes(&tried) > search->bytes)
+            return;
+        search->best_ns = ns;
+        search->best = tried;
     }
 }
 
