@@ -1,12 +1,14 @@
 /* Runs products in tiles on a CUDA device. Without arguments, checks several types and shapes. With TYPE, M,
- * K, N and MIB, compares the time of a product that may use MIB of the device with the forecast. Exits
- * with 77 without a device. */
+ * K, N and CSV, compares the time of a product that may use a quarter of the memory that it needs with the
+ * forecast, and writes a timeline to the file CSV. Exits with 77 without a device. */
 #include "gpu/device/backend.h"
 #include "gpu/plan/tiling.h"
 
 #include "gpu/clock.h"
 #include "gpu/matrix/source.h"
 #include "gpu/queue/self_test.h"
+#include "gpu/store/stored.h"
+#include "timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +70,59 @@ static bool run(struct mm_device *device, struct mm_job *job, uint64_t *took_ns)
     return false;
 }
 
+/* Sums of whole numbers do not depend on tiles. */
+static bool is_whole(enum mm_dtype dtype) {
+    return dtype == MM_INT8 || dtype == MM_INT32;
+}
+
+/* Runs the job again, with a generated A and a B that is stored on the device. C must be the same. C also
+ * stays on the device, and is reduced. */
+static bool check_again(struct mm_device *device, struct mm_job *job) {
+    const struct mm_matrix *a = &job->product.a, *b = &job->product.b, *c = &job->product.c;
+    const struct mm_window all = {1, c->rows, c->cols, 0, c->rows, 0, c->cols};
+    const struct mm_shape shape = {2, {b->rows, b->cols}};
+    const size_t c_bytes = mm_matrix_bytes(c);
+    struct mm_reduction expected = mm_reduction_none();
+    struct mm_reduction_progress done = {0};
+    struct mm_device_copy *copy = NULL;
+    void *before = malloc(c_bytes), *stored = malloc(c_bytes);
+    uint64_t ignored_ns;
+    if (before == NULL || stored == NULL ||
+        mm_cuda_backend.acquire_copy(device, mm_matrix_bytes(b), &copy, NULL) != MM_OK ||
+        copy->write(copy, 0, b->data, mm_matrix_bytes(b), NULL) != MM_OK)
+        return false;
+    memcpy(before, c->data, c_bytes);
+    memset(c->data, 0xff, c_bytes);
+    struct mm_stored *value = mm_stored_make(&shape, b->dtype, NULL, copy);
+    mm_stored_add_copy(value, copy);
+    job->sources[MM_OPERAND_A] = (struct mm_source){.kind = MM_SOURCE_UNIFORM, .seed = 1};
+    job->sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = value};
+    job->part = &all;
+    job->reduces = job->stores_c = true;
+    job->device_bytes_max += c_bytes;
+    void *const a_data = a->data, *const b_data = b->data;
+    job->product.a.data = job->product.b.data = NULL;
+    bool is_right = run(device, job, &ignored_ns) && job->outcome.tiles >= 2;
+    job->product.a.data = a_data;
+    job->product.b.data = b_data;
+    is_right = is_right && job->outcome.uploaded_bytes == 0 && memcmp(c->data, before, c_bytes) == 0 &&
+               job->stored_c->read(job->stored_c, &all, c->dtype, stored, NULL) == MM_OK &&
+               memcmp(stored, before, c_bytes) == 0;
+    (void)mm_reduce_part(&expected, &done, &all, c->dtype, before, SIZE_MAX);
+    const struct mm_reduction *got = &job->outcome.reduction;
+    is_right = is_right && memcmp(&got->whole_sum, &expected.whole_sum, sizeof got->whole_sum) == 0 &&
+               memcmp(&got->whole_trace, &expected.whole_trace, sizeof got->whole_trace) == 0;
+    if (!is_right)
+        printf("FAIL: generated and stored %s, %zu x %zu x %zu in %zu tiles\n", mm_dtype_name(b->dtype),
+               c->rows, a->cols, c->cols, job->outcome.tiles);
+    if (job->stored_c != NULL)
+        job->stored_c->release(job->stored_c);
+    mm_stored_free(value);
+    free(before);
+    free(stored);
+    return is_right;
+}
+
 static bool check(struct mm_device *device) {
     static const enum mm_dtype dtypes[] = {MM_FLOAT32,       MM_BFLOAT16, MM_FLOAT64,
                                            MM_FLOAT8_E4M3FN, MM_INT8,     MM_INT32};
@@ -79,31 +134,30 @@ static bool check(struct mm_device *device) {
             struct mm_job job = job_of(dtypes[dtype], shapes[shape][0], shapes[shape][1], shapes[shape][2]);
             uint64_t ignored_ns;
             job.device_bytes_max = mm_product_bytes(&job.product) / 2;
-            const bool passed = run(device, &job, &ignored_ns);
+            bool passed = run(device, &job, &ignored_ns);
             if (passed && job.outcome.tiles < 2)
                 printf("FAIL: %zu tiles\n", job.outcome.tiles);
-            is_right = is_right && passed && job.outcome.tiles >= 2;
+            passed = passed && job.outcome.tiles >= 2;
+            is_right = is_right && passed && (!is_whole(dtypes[dtype]) || check_again(device, &job));
             drop_job(&job);
         }
     return is_right;
 }
 
 /* Runs the product as a whole, from which the forecast learns, and then in tiles. */
-static bool measure(struct mm_device *device, struct mm_job *job, size_t share) {
+static bool measure(struct mm_device *device, struct mm_job *job, const char *csv) {
     uint64_t whole_ns = 0, took_ns = 0;
-    job->device_bytes_max = 0;
-    if (job->product.a.dtype == MM_FLOAT64) /* tiles have no room for the workspace of fp64_tensor */
-        job->variant = mm_backend_variant(&mm_cuda_backend, MM_MATMUL, "tensor");
     for (unsigned turn = 0; turn < 2; turn++)
         if (!run(device, job, &whole_ns))
             return false;
     mm_forecast_learn(device, job);
     const uint64_t *spans = job->outcome.span_ns;
+    const struct mm_product product = mm_product_dense(&job->product);
+    const struct mm_plan plan = job->plan;
+    const size_t share = (mm_product_bytes(&product) + plan.workspace_bytes) / 4;
     printf("whole: %.1f ms; upload %.1f, %s %.1f, download %.1f\n", (double)whole_ns / 1e6,
            (double)spans[MM_SPAN_UPLOAD] / 1e6, job->outcome.ran->name, (double)spans[MM_SPAN_KERNEL] / 1e6,
            (double)spans[MM_SPAN_DOWNLOAD] / 1e6);
-    const struct mm_product product = mm_product_dense(&job->product);
-    const struct mm_plan plan = job->plan;
     struct mm_tiling tiling;
     if (!mm_cuda_backend.find_tiles(job, &plan, share, &tiling))
         return false;
@@ -111,25 +165,27 @@ static bool measure(struct mm_device *device, struct mm_job *job, size_t share) 
     const double longer_ns =
         forecast.kernel_ns > forecast.upload_ns ? forecast.kernel_ns : forecast.upload_ns;
     printf("forecast in %zu MiB: %zu x %zu, slots %u and %u: %.1f ms; kernel %.1f, upload %.1f, first %.1f, "
-           "last "
-           "%.1f\n",
+           "last %.1f\n",
            share >> 20, tiling.rows, tiling.cols, tiling.a_slots, tiling.b_slots, forecast.ns / 1e6,
            forecast.kernel_ns / 1e6, forecast.upload_ns / 1e6, forecast.first_ns / 1e6,
            forecast.last_ns / 1e6);
     job->device_bytes_max = share;
-    for (job->verify = true;; job->verify = false) { /* checked tiles take longer, so the last turn counts */
+    static const char *const turns[] = {"checked", "timed", "with timeline"};
+    for (unsigned turn = 0; turn < 3; turn++) { /* checks and the timeline's events take time */
+        job->verify = turn == 0;
+        if (turn == 2)
+            timeline_begin();
         if (!run(device, job, &took_ns))
             return false;
-        printf(
-            "%s: %.1f ms in %zu tiles, %.2f GB uploaded; before the first %.1f, kernels %.1f, after the last "
-            "%.1f; %.3f of the bound\n",
-            job->verify ? "checked" : "timed", (double)took_ns / 1e6, job->outcome.tiles,
-            (double)job->outcome.uploaded_bytes / 1e9, (double)spans[MM_SPAN_UPLOAD] / 1e6,
-            (double)spans[MM_SPAN_KERNEL] / 1e6, (double)spans[MM_SPAN_DOWNLOAD] / 1e6,
-            (longer_ns + forecast.first_ns + forecast.last_ns) / (double)took_ns);
-        if (!job->verify)
-            return true;
+        printf("%s: %.1f ms in %zu tiles, %.2f GB uploaded; before the first %.1f, kernels %.1f, after the "
+               "last %.1f; %.3f of the bound\n",
+               turns[turn], (double)took_ns / 1e6, job->outcome.tiles,
+               (double)job->outcome.uploaded_bytes / 1e9, (double)spans[MM_SPAN_UPLOAD] / 1e6,
+               (double)spans[MM_SPAN_KERNEL] / 1e6, (double)spans[MM_SPAN_DOWNLOAD] / 1e6,
+               (longer_ns + forecast.first_ns + forecast.last_ns) / (double)took_ns);
     }
+    printf("%d lines in %s\n", timeline_write(csv), csv);
+    return true;
 }
 
 static size_t number(const char *text) {
@@ -151,7 +207,7 @@ int main(int argc, char **argv) {
         while (dtype + 1 < MM_DTYPE_COUNT && strcmp(mm_dtype_name(dtype), argv[1]) != 0)
             dtype++;
         struct mm_job job = job_of(dtype, number(argv[2]), number(argv[3]), number(argv[4]));
-        is_right = is_right && measure(device, &job, number(argv[5]) << 20);
+        is_right = is_right && measure(device, &job, argv[5]);
         drop_job(&job);
     }
     mm_cuda_backend.close(device);
