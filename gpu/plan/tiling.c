@@ -58,14 +58,19 @@ static const double launch_ns = 20000.0;
 struct rates {
     double element; /* for the kernel of an element of C */
     double byte;    /* for copying a byte */
+    size_t edge;    /* a kernel takes as long as if the rows and columns of C were multiples of this */
 };
+
+/* The variants that do not name their blocks compute C in blocks of about this edge, by tensor cores. */
+enum { TENSOR_EDGE = 256 };
 
 static struct rates rates_of(const struct mm_plan *plan, const struct mm_product *product) {
     const double assumed_byte_ns = 0.02;
     const double byte_ns = mm_forecast_copy_ns(plan->device);
     return (struct rates){.element = mm_forecast_kernel_ns(plan->device, plan->variant, product) /
                                      ((double)product->m * (double)product->n),
-                          .byte = byte_ns > 0.0 ? byte_ns : assumed_byte_ns};
+                          .byte = byte_ns > 0.0 ? byte_ns : assumed_byte_ns,
+                          .edge = plan->layout.block_rows == 0 ? TENSOR_EDGE : plan->layout.block_rows};
 }
 
 /* Copying rows of a wider matrix takes as long for each row as this many bytes. Measured on an H200: rows of
@@ -123,7 +128,8 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
         const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
         const struct source source = {mm_tiling_part(tiling, product, &tile), tiling->uploads, rates};
         const struct mm_product *part = &source.part;
-        const double kernel_ns = (double)part->m * (double)part->n * rates->element;
+        const double kernel_ns = (double)mm_size_round_up(part->m, rates->edge) *
+                                 (double)mm_size_round_up(part->n, rates->edge) * rates->element;
         struct slot *a = &a_slots[tile.a_slot], *b = &b_slots[tile.b_slot];
         struct slot *c = &c_slots[index % MM_TILING_C_SLOTS];
         forecast.upload_ns += upload(a, tile.a, &source, MM_OPERAND_A, &engines);

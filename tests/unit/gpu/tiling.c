@@ -9,6 +9,7 @@ static size_t workspace;
 static enum mm_status plan_made_up(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     plan->workspace_bytes = workspace * (product->m + product->n) * product->k;
+    plan->layout.block_rows = plan->layout.block_cols = 1;
     return MM_OK;
 }
 
