@@ -37,42 +37,40 @@ size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *til
     return workspace_bytes(job, tiling) + (job->stores_c ? mm_matrix_bytes(&job->product.c) : 0);
 }
 
-/* Returns the member `uploads` of the job's tiling. */
-static unsigned uploads_of(const struct mm_job *job) {
-    unsigned uploads = 0;
+static bool is_stored_on(const struct mm_source *source, const struct mm_device *device) {
+    return source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
+           source->stored->only_copy->device == device;
+}
+
+/* Sets where the operands are. Kernels of tiles need panels without gaps between rows, as slots have them. */
+static struct mm_tiling tiling_of(const struct mm_job *job, const struct mm_device *device) {
+    const struct mm_product *product = &job->product;
+    struct mm_tiling tiling = {.in_place = 0};
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        uploads |= (unsigned)!mm_source_is_off_host(&job->sources[index]) << index;
-    return uploads;
+        tiling.uploads |= (unsigned)!mm_source_is_off_host(&job->sources[index]) << index;
+    if (!product->transpose_a && is_stored_on(&job->sources[MM_OPERAND_A], device))
+        tiling.in_place |= 1U << MM_OPERAND_A;
+    if (product->transpose_b && is_stored_on(&job->sources[MM_OPERAND_B], device))
+        tiling.in_place |= 1U << MM_OPERAND_B;
+    return tiling;
 }
 
 /* First tries tiles that need all bytes. If other memory does not fit beside them, tries smaller tiles. */
 bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
                         struct mm_tiling *tiling) {
     const struct mm_product product = mm_product_dense(&job->product);
-    const unsigned uploads = uploads_of(job);
     size_t beside = 0;
     if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0)
         return false;
     for (unsigned time = 0; time < 2 && beside < bytes; time++) {
-        if (!mm_tiling_make(plan, &product, uploads, bytes - beside, tiling))
+        *tiling = tiling_of(job, plan->device);
+        if (!mm_tiling_make(plan, &product, bytes - beside, tiling))
             return false;
         if (mm_cuda_tiles_bytes(job, tiling) <= bytes)
             return true;
         beside = mm_cuda_tiles_bytes(job, tiling) - mm_tiling_bytes(tiling);
     }
     return false;
-}
-
-cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
-    cudaError_t code = cudaStreamSynchronize(lane->stream);
-    if (lane->bands.tiling.rows == 0)
-        return code;
-    const cudaStream_t streams[] = {copier_of(lane)->upload, copier_of(lane)->download};
-    for (unsigned index = 0; index < 2; index++) {
-        const cudaError_t waited = cudaStreamSynchronize(streams[index]);
-        code = code == cudaSuccess ? waited : code;
-    }
-    return code;
 }
 
 /* --- one tile ------------------------------------------------------------------------------------ */
@@ -97,8 +95,10 @@ static void place(struct work *work, size_t index) {
     char *a = work->lane->workspace;
     char *b = a + tiling->a_slots * tiling->a_bytes;
     char *c = b + tiling->b_slots * tiling->b_bytes + index % MM_TILING_C_SLOTS * tiling->c_bytes;
-    product->a.data = a += work->tile.a_slot * tiling->a_bytes;
-    product->b.data = b += work->tile.b_slot * tiling->b_bytes;
+    a += work->tile.a_slot * tiling->a_bytes;
+    b += work->tile.b_slot * tiling->b_bytes;
+    product->a.data = tiling->in_place >> MM_OPERAND_A & 1 ? work->from.a.data : a;
+    product->b.data = tiling->in_place >> MM_OPERAND_B & 1 ? work->from.b.data : b;
     work->a->kept = a + tiling->a_bytes - tiling->a_kept_bytes;
     work->a->kept_bytes = tiling->a_kept_bytes;
     work->b->kept = b + tiling->b_bytes - tiling->b_kept_bytes;
@@ -157,7 +157,8 @@ static cudaError_t upload_panel(struct work *work, struct mm_cuda_slot *slot, si
     if (slot->panel != panel + 1) {
         slot->panel = panel + 1;
         slot->is_kept = false;
-        code = upload(work, slot, index);
+        if ((work->lane->bands.tiling.in_place >> index & 1) == 0)
+            code = upload(work, slot, index);
     }
     return code == cudaSuccess ? cudaStreamWaitEvent(work->lane->stream, slot->ready, 0) : code;
 }

@@ -180,8 +180,8 @@ static void size_slots(const struct mm_product *product, struct mm_tiling *tilin
     tiling->b_panels = mm_size_divide_up(product->n, tiling->cols);
     tiling->a_slots = (unsigned)mm_size_min(tiling->a_slots, tiling->a_panels);
     tiling->b_slots = (unsigned)mm_size_min(tiling->b_slots, tiling->b_panels);
-    tiling->a_bytes = slot_bytes(&part.a);
-    tiling->b_bytes = slot_bytes(&part.b);
+    tiling->a_bytes = tiling->in_place >> MM_OPERAND_A & 1 ? 0 : slot_bytes(&part.a);
+    tiling->b_bytes = tiling->in_place >> MM_OPERAND_B & 1 ? 0 : slot_bytes(&part.b);
     tiling->c_bytes = slot_bytes(&part.c) + slot_bytes(&part.addend) + slot_bytes(&part.bias);
 }
 
@@ -215,14 +215,13 @@ struct search {
     const struct mm_plan *plan;
     const struct mm_product *product;
     size_t bytes;
-    unsigned uploads;
     struct rates rates;
-    struct mm_tiling best;
-    double best_ns; /* INFINITY if no tiles were found */
+    struct mm_tiling best; /* only the last two members are set if no tiles were found */
+    double best_ns;        /* INFINITY if no tiles were found */
 };
 
 static double upload_bytes(const struct search *search, enum mm_operand_index index) {
-    const bool is_copied = search->uploads >> index & 1;
+    const bool is_copied = search->best.uploads >> index & 1;
     return is_copied ? (double)mm_matrix_bytes(mm_product_operand(search->product, index)) : 0.0;
 }
 
@@ -275,14 +274,14 @@ static size_t unit_of(unsigned block) {
     return mm_size_round_up(EDGE_MIN, block > 0 ? block : EDGE_MIN);
 }
 
-bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, unsigned uploads,
-                    size_t bytes, struct mm_tiling *tiling) {
+bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
+                    struct mm_tiling *tiling) {
     const size_t rows_unit = unit_of(plan->layout.block_rows), cols_unit = unit_of(plan->layout.block_cols);
     const size_t groups_max = mm_size_divide_up(product->n, cols_unit);
     struct search search = {.plan = plan,
                             .product = product,
                             .bytes = bytes,
-                            .uploads = uploads,
+                            .best = *tiling,
                             .rates = rates_of(plan, product),
                             .best_ns = INFINITY};
     assert(product->stack == NULL && product->m > 0 && product->n > 0);
@@ -293,7 +292,8 @@ bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product
                 const struct mm_tiling tiles = {.cols = mm_size_round_up(cols, cols_unit),
                                                 .a_slots = a_slots,
                                                 .b_slots = b_slots,
-                                                .uploads = uploads};
+                                                .uploads = tiling->uploads,
+                                                .in_place = tiling->in_place};
                 try_rows(&search, tiles, rows_unit);
             }
         tried = groups;

@@ -39,7 +39,8 @@ enum { ALL = 1 << MM_OPERAND_A | 1 << MM_OPERAND_B | 1 << MM_OPERAND_ADDEND | 1 
 static bool make(const struct mm_product *product, size_t bytes, struct mm_tiling *tiling,
                  struct mm_plan *plan) {
     assert_int_equal(mm_plan_make(&device, &variant, product, plan, NULL), MM_OK);
-    return mm_tiling_make(plan, product, ALL, bytes, tiling);
+    *tiling = (struct mm_tiling){.uploads = ALL};
+    return mm_tiling_make(plan, product, bytes, tiling);
 }
 
 /* Counts the uploads of panels to slots. Asserts that each tile is computed once, and that the two panels of
@@ -224,7 +225,10 @@ static void only_host_memory_is_uploaded(void **state) {
         struct mm_plan plan;
         set_device(1e15);
         assert_int_equal(mm_plan_make(&device, &variant, &product, &plan, NULL), MM_OK);
-        assert_true(mm_tiling_make(&plan, &product, uploads, (size_t)64 << 20, &tiling));
+        tiling = (struct mm_tiling){.uploads = uploads, .in_place = 3 & ~uploads};
+        assert_true(mm_tiling_make(&plan, &product, (size_t)64 << 20, &tiling));
+        assert_int_equal(tiling.a_bytes > 0, uploads & 1);
+        assert_int_equal(tiling.b_bytes > 0, uploads >> 1);
         const struct mm_tiling_times forecast = mm_tiling_forecast(&tiling, &plan, &product);
         assert_int_equal(forecast.upload_ns > 0.0, uploads != 0);
         assert_true(forecast.upload_ns >= least_ns);
