@@ -42,10 +42,11 @@ static bool is_stored_on(const struct mm_source *source, const struct mm_device 
            source->stored->only_copy->device == device;
 }
 
-/* Sets where the operands are. Kernels of tiles need panels without gaps between rows, as slots have them. */
+/* Returns a tiling that says where the matrices are. Kernels of tiles need panels without gaps between rows,
+ * as slots have them. */
 static struct mm_tiling tiling_of(const struct mm_job *job, const struct mm_device *device) {
     const struct mm_product *product = &job->product;
-    struct mm_tiling tiling = {.in_place = 0};
+    struct mm_tiling tiling = {.downloads = product->c.data != NULL};
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         tiling.uploads |= (unsigned)!mm_source_is_off_host(&job->sources[index]) << index;
     if (!product->transpose_a && is_stored_on(&job->sources[MM_OPERAND_A], device))

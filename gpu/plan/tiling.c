@@ -9,8 +9,9 @@
 /* Slots begin at multiples of this. */
 enum { ALIGNMENT = 256 };
 
-/* The fewest rows and columns of a tile, if the product has more. */
-enum { EDGE_MIN = 128 };
+/* The fewest rows and columns of a tile, if the product has more, and the most tiles of a product. A request
+ * of a hundred bytes can ask for a huge C. */
+enum { EDGE_MIN = 128, TILES_MAX = 1 << 16 };
 
 size_t mm_tiling_bytes(const struct mm_tiling *tiling) {
     return tiling->a_slots * tiling->a_bytes + tiling->b_slots * tiling->b_bytes +
@@ -140,7 +141,8 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
         if (index == 0)
             forecast.first_ns = ready_ns;
         engines.kernel_ns = fmax(engines.kernel_ns, ready_ns) + launch_ns + kernel_ns;
-        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) + copy_ns(&part->c, rates);
+        engines.download_ns = fmax(engines.download_ns, engines.kernel_ns) +
+                              (tiling->downloads ? copy_ns(&part->c, rates) : 0.0);
         a->used_ns = b->used_ns = engines.kernel_ns;
         c->used_ns = engines.download_ns;
         forecast.kernel_ns += kernel_ns;
@@ -216,7 +218,7 @@ struct search {
     const struct mm_product *product;
     size_t bytes;
     struct rates rates;
-    struct mm_tiling best; /* only the last two members are set if no tiles were found */
+    struct mm_tiling best; /* only the last three members are set if no tiles were found */
     double best_ns;        /* INFINITY if no tiles were found */
 };
 
@@ -229,7 +231,8 @@ static double upload_bytes(const struct search *search, enum mm_operand_index in
 static double least_ns(const struct search *search, double times, double tiles) {
     const struct mm_product *product = search->product;
     const double up_bytes = times * upload_bytes(search, MM_OPERAND_A) + upload_bytes(search, MM_OPERAND_B);
-    const double copies_ns = fmax(up_bytes, (double)mm_matrix_bytes(&product->c)) * search->rates.byte;
+    const double down_bytes = search->best.downloads ? (double)mm_matrix_bytes(&product->c) : 0.0;
+    const double copies_ns = fmax(up_bytes, down_bytes) * search->rates.byte;
     const double kernels_ns =
         (double)product->m * (double)product->n * search->rates.element + tiles * launch_ns;
     return fmax(copies_ns, kernels_ns);
@@ -257,7 +260,7 @@ static void try_rows(struct search *search, struct mm_tiling tiling, size_t unit
         size_slots(search->product, &tried);
         if (mm_tiling_bytes(&tried) > search->bytes)
             return;
-        if (!is_worth(search, &tried))
+        if (mm_tiling_count(&tried) > TILES_MAX || !is_worth(search, &tried))
             continue;
         const double ns = play(&tried, search->product, &search->rates, search->best_ns).ns;
         if (ns >= search->best_ns || !add_plans(search->plan, search->product, &tried))
@@ -293,7 +296,8 @@ bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product
                                                 .a_slots = a_slots,
                                                 .b_slots = b_slots,
                                                 .uploads = tiling->uploads,
-                                                .in_place = tiling->in_place};
+                                                .in_place = tiling->in_place,
+                                                .downloads = tiling->downloads};
                 try_rows(&search, tiles, rows_unit);
             }
         tried = groups;

@@ -26,10 +26,10 @@ struct mm_tiling {
     size_t c_bytes;         /* for a tile of C, one of the addend, and the columns of the bias */
     size_t workspace_bytes; /* for the kernels of one tile */
 
-    /* Bit i stands for operand i (enum mm_operand_index). */
-    unsigned uploads; /* operands in host memory */
-    unsigned
-        in_place; /* A or B if kernels read its panels in device memory, so slots have no memory for them */
+    /* Where the matrices are. Bit i stands for operand i (enum mm_operand_index). */
+    unsigned uploads;  /* operands in host memory */
+    unsigned in_place; /* A or B if kernels read its panels where they are, and not in slots */
+    bool downloads;    /* C is wanted in host memory */
 };
 
 /* A tile, and the slots of its panels. */
@@ -79,7 +79,7 @@ struct mm_tiling_times mm_tiling_forecast(const struct mm_tiling *tiling, const 
                                           const struct mm_product *product);
 
 /* Finds the tiles with the shortest forecast that need at most `bytes` of the device. `plan` is the plan of
- * the whole product, which is no stack and not empty. The caller has set the last two members of *tiling.
+ * the whole product, which is no stack and not empty. The caller has set the last three members of *tiling.
  * Returns false, with *tiling undefined, if even the smallest tile needs more. */
 bool mm_tiling_make(const struct mm_plan *plan, const struct mm_product *product, size_t bytes,
                     struct mm_tiling *tiling);

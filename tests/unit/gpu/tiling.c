@@ -39,7 +39,7 @@ enum { ALL = 1 << MM_OPERAND_A | 1 << MM_OPERAND_B | 1 << MM_OPERAND_ADDEND | 1 
 static bool make(const struct mm_product *product, size_t bytes, struct mm_tiling *tiling,
                  struct mm_plan *plan) {
     assert_int_equal(mm_plan_make(&device, &variant, product, plan, NULL), MM_OK);
-    *tiling = (struct mm_tiling){.uploads = ALL};
+    *tiling = (struct mm_tiling){.uploads = ALL, .downloads = true};
     return mm_tiling_make(plan, product, bytes, tiling);
 }
 
@@ -86,8 +86,14 @@ static void each_panel_of_b_is_uploaded_once(void **state) {
 static void forecast_overlaps_copies_and_kernels(void **state) {
     enum { EDGE = 1000 };
     const struct mm_product product = product_of(MM_FLOAT32, 3 * EDGE, EDGE, 2 * EDGE);
-    const struct mm_tiling tiling = {
-        .rows = EDGE, .cols = EDGE, .a_panels = 3, .b_panels = 2, .a_slots = 2, .b_slots = 1, .uploads = ALL};
+    const struct mm_tiling tiling = {.rows = EDGE,
+                                     .cols = EDGE,
+                                     .a_panels = 3,
+                                     .b_panels = 2,
+                                     .a_slots = 2,
+                                     .b_slots = 1,
+                                     .uploads = ALL,
+                                     .downloads = true};
     const double a_ns = 4e6 / 55.0, b_ns = (4e6 + EDGE * 6144.0) / 55.0, c_ns = b_ns, launch_ns = 20000.0;
     for (int is_slow = 0; is_slow < 2; is_slow++) {
         const double kernel_ns = is_slow ? 8 * a_ns : a_ns / 8;
@@ -110,8 +116,14 @@ static void forecast_overlaps_copies_and_kernels(void **state) {
 /* There are two slots for C, so a kernel waits until the tile before the last one was downloaded. */
 static void kernels_wait_for_downloads(void **state) {
     const struct mm_product product = product_of(MM_FLOAT32, 6000, 1, 1000);
-    const struct mm_tiling tiling = {
-        .rows = 1000, .cols = 1000, .a_panels = 6, .b_panels = 1, .a_slots = 6, .b_slots = 1, .uploads = ALL};
+    const struct mm_tiling tiling = {.rows = 1000,
+                                     .cols = 1000,
+                                     .a_panels = 6,
+                                     .b_panels = 1,
+                                     .a_slots = 6,
+                                     .b_slots = 1,
+                                     .uploads = ALL,
+                                     .downloads = true};
     struct mm_plan plan;
     set_device(2e6 / 1e-6); /* a tile takes 1 µs */
     assert_int_equal(mm_plan_make(&device, &variant, &product, &plan, NULL), MM_OK);
@@ -215,6 +227,15 @@ static void addend_belongs_to_the_tile(void **state) {
     assert_true(with_ns >= without_ns + (double)mm_matrix_bytes(&product.addend) / 55.0);
 }
 
+/* The operands are vectors. */
+static void huge_c_gets_no_tiles(void **state) {
+    const struct mm_product product = product_of(MM_FLOAT32, 1 << 27, 1, 1 << 27);
+    struct mm_tiling tiling;
+    struct mm_plan plan;
+    set_device(1e15);
+    assert_false(make(&product, (size_t)16 << 30, &tiling, &plan));
+}
+
 /* Operands that the device generates or has take no time, and other operands do. */
 static void only_host_memory_is_uploaded(void **state) {
     const struct mm_product product = product_of(MM_FLOAT32, 4096, 4096, 4096);
@@ -233,9 +254,10 @@ static void only_host_memory_is_uploaded(void **state) {
         assert_int_equal(forecast.upload_ns > 0.0, uploads != 0);
         assert_true(forecast.upload_ns >= least_ns);
         assert_int_equal(forecast.first_ns > 0.0, uploads != 0);
+        assert_true(forecast.last_ns == 0.0); /* C is not wanted */
     }
 }
 
 RUN_TESTS(each_panel_of_b_is_uploaded_once, forecast_overlaps_copies_and_kernels, kernels_wait_for_downloads,
           quarter_of_the_memory_costs_a_tenth, tiles_fit_in_little_memory, unknown_rates_give_few_uploads,
-          addend_belongs_to_the_tile, only_host_memory_is_uploaded)
+          addend_belongs_to_the_tile, only_host_memory_is_uploaded, huge_c_gets_no_tiles)
