@@ -75,9 +75,9 @@ static bool is_whole(enum mm_dtype dtype) {
     return dtype == MM_INT8 || dtype == MM_INT32;
 }
 
-/* Runs the job again. One operand is stored on the device, the other one is generated. C must be the same. C
- * also stays on the device, and is reduced. */
-static bool check_again(struct mm_device *device, const struct mm_job *first,
+/* Runs the job again. One operand is stored on the device `home`, the other one is generated. C must be the
+ * same. C also stays on the device, and is reduced. */
+static bool check_again(struct mm_device *device, struct mm_device *home, const struct mm_job *first,
                         enum mm_operand_index is_stored) {
     const enum mm_operand_index is_generated = is_stored == MM_OPERAND_A ? MM_OPERAND_B : MM_OPERAND_A;
     struct mm_job again = *first, *job = &again;
@@ -92,7 +92,7 @@ static bool check_again(struct mm_device *device, const struct mm_job *first,
     void *before = malloc(c_bytes), *stored = malloc(c_bytes);
     uint64_t ignored_ns;
     if (before == NULL || stored == NULL ||
-        mm_cuda_backend.acquire_copy(device, mm_matrix_bytes(from), &copy, NULL) != MM_OK ||
+        mm_cuda_backend.acquire_copy(home, mm_matrix_bytes(from), &copy, NULL) != MM_OK ||
         copy->write(copy, 0, from->data, mm_matrix_bytes(from), NULL) != MM_OK)
         return false;
     memcpy(before, c->data, c_bytes);
@@ -116,8 +116,9 @@ static bool check_again(struct mm_device *device, const struct mm_job *first,
     is_right = is_right && memcmp(&got->whole_sum, &expected.whole_sum, sizeof got->whole_sum) == 0 &&
                memcmp(&got->whole_trace, &expected.whole_trace, sizeof got->whole_trace) == 0;
     if (!is_right)
-        printf("FAIL: operand %d stored, the other one generated, %s, %zu x %zu x %zu in %zu tiles\n",
-               (int)is_stored, mm_dtype_name(from->dtype), product.m, product.k, product.n,
+        printf("FAIL: operand %d stored on device %u, the other one generated, %s, %zu x %zu x %zu in %zu "
+               "tiles\n",
+               (int)is_stored, home->index, mm_dtype_name(from->dtype), product.m, product.k, product.n,
                job->outcome.tiles);
     if (job->stored_c != NULL)
         job->stored_c->release(job->stored_c);
@@ -127,7 +128,8 @@ static bool check_again(struct mm_device *device, const struct mm_job *first,
     return is_right;
 }
 
-static bool check(struct mm_device *device) {
+/* `other` is a second device, or NULL. */
+static bool check(struct mm_device *device, struct mm_device *other) {
     static const enum mm_dtype dtypes[] = {MM_FLOAT32,       MM_BFLOAT16, MM_FLOAT64,
                                            MM_FLOAT8_E4M3FN, MM_INT8,     MM_INT32};
     static const size_t shapes[][3] = {
@@ -143,7 +145,8 @@ static bool check(struct mm_device *device) {
                 printf("FAIL: %zu tiles\n", job.outcome.tiles);
             passed = passed && job.outcome.tiles >= 2;
             for (unsigned index = MM_OPERAND_A; index <= MM_OPERAND_B && is_whole(dtypes[dtype]); index++)
-                passed = passed && check_again(device, &job, index);
+                passed = passed && check_again(device, device, &job, index) &&
+                         (other == NULL || check_again(device, other, &job, index));
             is_right = is_right && passed;
             drop_job(&job);
         }
@@ -199,7 +202,7 @@ static size_t number(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    struct mm_device *device = NULL;
+    struct mm_device *device = NULL, *other = NULL;
     struct mm_error error = {.status = MM_OK};
     enum mm_dtype dtype = 0;
     if (mm_cuda_backend.open(0, &device, &error) != MM_OK) {
@@ -208,7 +211,9 @@ int main(int argc, char **argv) {
     }
     bool is_right = mm_self_test_rates(device, &error) == MM_OK;
     if (argc != 6) {
-        is_right = is_right && check(device);
+        (void)mm_cuda_backend.open(1, &other, &error);
+        printf("%s\n", other == NULL ? "no second device" : "with a second device");
+        is_right = is_right && check(device, other);
     } else {
         while (dtype + 1 < MM_DTYPE_COUNT && strcmp(mm_dtype_name(dtype), argv[1]) != 0)
             dtype++;
@@ -216,6 +221,8 @@ int main(int argc, char **argv) {
         is_right = is_right && measure(device, &job, argv[5]);
         drop_job(&job);
     }
+    if (other != NULL)
+        mm_cuda_backend.close(other);
     mm_cuda_backend.close(device);
     printf("%s\n", is_right ? "right" : "FAIL");
     return is_right ? 0 : 1;
