@@ -362,8 +362,9 @@ static void empty_slots(struct mm_cuda_slot *slots, unsigned count) {
         slots[index].panel = 0;
 }
 
-/* Sets lane->bands.product to the job's product, with stored operands at their addresses. */
-static void find_operands(struct mm_lane *lane) {
+/* Sets lane->bands.product to the job's product, with stored operands at their addresses. MM_DEVICE_FAILED if
+ * an operand was only on a device that has failed. */
+static enum mm_status find_operands(struct mm_lane *lane, struct mm_error *error) {
     const struct mm_job *job = lane->bands.job;
     struct mm_product *product = &lane->bands.product;
     *product = job->product;
@@ -372,8 +373,11 @@ static void find_operands(struct mm_lane *lane) {
         if (source->kind != MM_SOURCE_STORED)
             continue;
         const struct mm_device_copy *copy = source->stored->only_copy;
+        if (mm_device_copy_check(copy, error) != MM_OK)
+            return error->status;
         mm_product_place_operand(product, index, copy != NULL ? copy->data : source->stored->data);
     }
+    return MM_OK;
 }
 
 enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error) {
@@ -381,7 +385,9 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     const struct mm_tiling *tiling = &lane->bands.tiling;
     struct mm_job *job = lane->bands.job;
     void *workspace;
-    enum mm_status status = mm_cuda_workspace(lane, workspace_bytes(job, tiling), &workspace, error);
+    enum mm_status status = find_operands(lane, error);
+    if (status == MM_OK)
+        status = mm_cuda_workspace(lane, workspace_bytes(job, tiling), &workspace, error);
     if (status == MM_OK && job->stores_c)
         status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
     if (status != MM_OK)
@@ -390,7 +396,6 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     lane->bands.figures = (char *)lane->bands.check + check_bytes(job, tiling);
     lane->scratch = (char *)lane->bands.figures + figures_bytes(job);
     *lane->reduction = mm_reduction_none();
-    find_operands(lane);
     empty_slots(copier->a, MM_TILING_SLOTS_MAX);
     empty_slots(copier->b, MM_TILING_SLOTS_MAX);
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);

@@ -183,6 +183,14 @@ static void operands_come_from_anywhere(void **state) {
         assert_int_equal(device.head.peer_bytes > 0, kinds >> STORED_ELSEWHERE & 1);
         assert_int_equal(job.outcome.uploaded_bytes > 0, (kinds >> HOST | kinds >> STORED_IN_HOST) & 1);
     }
+    init();
+    set_source(MM_OPERAND_B, STORED_ELSEWHERE);
+    job.device_bytes_max = SMALL_BYTES;
+    other_device.backend = device.head.backend;
+    other_device.failed = 1;
+    mm_cuda_begin(&device.head, 1, jobs, 1);
+    other_device.failed = 0;
+    assert_int_equal(job.work.error.status, MM_DEVICE_FAILED);
 }
 
 /* Each row counts once, although several tiles check it. The time of the checks is no kernel time. */
