@@ -35,7 +35,8 @@ bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *don
         const size_t cols = mm_size_min(part->cols - col, end - done->elements);
         const size_t first = (index * part->all_rows + part->row + row) * part->all_cols + part->col + col;
         struct mm_reduction one = col == 0 ? mm_reduction_none() : done->row;
-        add_row(&one, dtype, (const char *)stack + first * mm_dtype_bytes(dtype), cols, row - col);
+        add_row(&one, dtype, (const char *)stack + first * mm_dtype_bytes(dtype), cols,
+                row + part->diagonal - col);
         if (col + cols == part->cols)
             mm_reduce_merge(sums, &one);
         else

@@ -141,7 +141,7 @@ static const void *prepare(struct preparation *before, struct mm_job *job, unsig
     if (mm_cuda_reads_in_place(job, source))
         return operand->data;
     if (mm_source_is_generated(source) && mm_matrix_bytes(operand) > 0)
-        mm_cuda_add_generated(&before->generated[index], source, operand, 0, at);
+        mm_cuda_add_generated(&before->generated[index], source, operand, at);
     if (source->kind == MM_SOURCE_HOST) {
         job->outcome.uploaded_bytes += mm_matrix_bytes(operand);
         gather(&before->copies, operand, at);

@@ -60,12 +60,12 @@ struct mm_cuda_copies {
 struct mm_cuda_generated {
     struct {
         enum mm_source_kind kind;
-        uint64_t seed_or_rows; /* member `seed` or `rows` of the source */
+        uint64_t number; /* the seed, or for MM_SOURCE_IDENTITY the rows of each matrix */
+        size_t first;    /* `first` and `gap` of the source */
+        size_t gap;
         void *to;
         size_t elements;
         size_t cols;
-        size_t ld;    /* columns of the whole operand */
-        size_t first; /* index in the whole operand of the block's first element */
     } operands[MM_BATCH_MAX];
     unsigned count;
 };
@@ -86,19 +86,19 @@ struct mm_cuda_device;
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *device, cudaStream_t stream);
 
-/* Adds a block of an operand to *generated. The device will generate the block, without gaps between rows, at
- * the device address `to`. `first` is the index in the whole operand of the block's first element. */
+/* Adds an operand to *generated. The device will generate the operand, without gaps between rows, at the
+ * device address `to`. */
 static inline void mm_cuda_add_generated(struct mm_cuda_generated *generated, const struct mm_source *source,
-                                         const struct mm_matrix *block, size_t first, void *to) {
-    const bool is_uniform = source->kind == MM_SOURCE_UNIFORM;
+                                         const struct mm_matrix *operand, void *to) {
     assert(generated->count < MM_BATCH_MAX);
     generated->operands[generated->count].kind = source->kind;
-    generated->operands[generated->count].seed_or_rows = is_uniform ? source->seed : source->rows;
+    generated->operands[generated->count].number =
+        source->kind == MM_SOURCE_UNIFORM ? source->seed : source->rows;
+    generated->operands[generated->count].first = source->first;
+    generated->operands[generated->count].gap = source->gap;
     generated->operands[generated->count].to = to;
-    generated->operands[generated->count].elements = block->rows * block->cols;
-    generated->operands[generated->count].cols = block->cols;
-    generated->operands[generated->count].ld = block->ld;
-    generated->operands[generated->count++].first = first;
+    generated->operands[generated->count].elements = operand->rows * operand->cols;
+    generated->operands[generated->count++].cols = operand->cols;
 }
 
 /* Returns a job's batch key, or 0 if the job must run alone. Equal keys allow a shared launch. Any thread. */

@@ -42,20 +42,21 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
         return cudaMemcpy3DAsync(&copy, lane->stream);
     for (size_t index = 0; index < part->count && code == cudaSuccess; index++) {
         const struct mm_matrix item = mm_window_item(part, dtype, from, index);
-        const struct mm_matrix dense =
+        struct mm_matrix copied =
             mm_matrix_dense(dtype, part->rows, part->cols, (char *)to + index * part->rows * row_bytes);
-        code = mm_cuda_copy_matrix(&dense, &item, cudaMemcpyDeviceToHost, lane);
+        copied.ld = mm_window_to_ld(part);
+        code = mm_cuda_copy_matrix(&copied, &item, cudaMemcpyDeviceToHost, lane);
     }
     return code;
 }
 
-cudaError_t mm_cuda_generate_block(const struct mm_source *source, const struct mm_matrix *block,
-                                   size_t first, void *to, const struct mm_lane *lane) {
+cudaError_t mm_cuda_generate_operand(const struct mm_source *source, const struct mm_matrix *to,
+                                     const struct mm_lane *lane) {
     struct mm_cuda_generated generated = {.count = 0};
-    mm_cuda_add_generated(&generated, source, block, first, to);
-    return block->rows * block->cols == 0
+    mm_cuda_add_generated(&generated, source, to, to->data);
+    return to->rows * to->cols == 0
                ? cudaSuccess
-               : mm_cuda_generate(&generated, block->dtype, lane->device, lane->stream);
+               : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
 }
 
 static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,

@@ -28,15 +28,19 @@ __global__ void __launch_bounds__(THREADS)
     const auto &mine = generated.operands[blockIdx.y];
     const size_t step = static_cast<size_t>(gridDim.x) * THREADS;
     const size_t first = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x;
-    const bool is_dense = mine.cols == mine.ld;
-    for (size_t index = first; index < mine.elements; index += step) {
-        const size_t gaps = is_dense ? 0 : index / mine.cols * (mine.ld - mine.cols);
-        const size_t at = mine.first + index + gaps; /* index in the whole operand */
-        if (mine.kind == MM_SOURCE_UNIFORM)
-            static_cast<typename MAKE::type *>(mine.to)[index] = MAKE::element(mine.seed_or_rows, at);
-        else
-            static_cast<typename MAKE::word *>(mine.to)[index] =
-                at / mine.ld % mine.seed_or_rows == at % mine.ld ? static_cast<typename MAKE::word>(one) : 0;
+    if (mine.kind == MM_SOURCE_UNIFORM) {
+        typename MAKE::type *elements = static_cast<typename MAKE::type *>(mine.to);
+        for (size_t index = first; index < mine.elements; index += step)
+            elements[index] =
+                MAKE::element(mine.number, mm_source_index(mine.first, mine.gap, mine.cols, index));
+    } else {
+        typename MAKE::word *words = static_cast<typename MAKE::word *>(mine.to);
+        const size_t all_cols = mine.cols + mine.gap;
+        for (size_t index = first; index < mine.elements; index += step) {
+            const size_t at = mm_source_index(mine.first, mine.gap, mine.cols, index);
+            words[index] =
+                at / all_cols % mine.number == at % all_cols ? static_cast<typename MAKE::word>(one) : 0;
+        }
     }
 }
 
@@ -67,12 +71,12 @@ cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_
 enum mm_status mm_cuda_fill(struct mm_device *head, void *memory, enum mm_dtype dtype, size_t count,
                             uint64_t seed, struct mm_error *error) {
     struct mm_cuda_device *device = reinterpret_cast<struct mm_cuda_device *>(head);
-    const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0, NULL};
+    const struct mm_source source = {MM_SOURCE_UNIFORM, seed, 0, NULL, 0, 0};
     const struct mm_matrix whole = mm_matrix_dense(dtype, 1, count, memory);
     const enum mm_status status = mm_cuda_use(head, error);
     if (status != MM_OK)
         return status;
-    cudaError_t code = mm_cuda_generate_block(&source, &whole, 0, memory, &device->direct);
+    cudaError_t code = mm_cuda_generate_operand(&source, &whole, &device->direct);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(device->direct.stream);
     return mm_cuda_status(device, code, "filling memory", error);

@@ -49,9 +49,8 @@ __device__ void join(const struct mm_reduction &mine, struct mm_reduction *resul
 }
 
 template <typename OF>
-__global__ void __launch_bounds__(THREADS)
-    reduce(const typename OF::type *elements, struct mm_window part, ptrdiff_t diagonal, size_t count,
-           struct mm_reduction *results) {
+__global__ void __launch_bounds__(THREADS) reduce(const typename OF::type *elements, struct mm_window part,
+                                                  size_t count, struct mm_reduction *results) {
     struct mm_reduction mine = mm_reduction_none();
     const size_t step = static_cast<size_t>(gridDim.x) * THREADS;
     for (size_t index = static_cast<size_t>(blockIdx.x) * THREADS + threadIdx.x; index < count;
@@ -59,7 +58,7 @@ __global__ void __launch_bounds__(THREADS)
         const size_t line = index / part.cols, col = index % part.cols;
         const size_t matrix = line / part.rows, row = line % part.rows;
         OF::add(&mine, elements[(matrix * part.all_rows + part.row + row) * part.all_cols + part.col + col],
-                static_cast<ptrdiff_t>(col - row) == diagonal);
+                row + part.diagonal == col);
     }
     join(mine, &results[blockIdx.x]);
 }
@@ -84,14 +83,14 @@ size_t mm_cuda_reduce_bytes(void) {
     return BLOCKS_MAX * sizeof(struct mm_reduction);
 }
 
-enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, ptrdiff_t diagonal,
-                              void *memory, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
+                              struct mm_lane *lane, struct mm_error *error) {
     size_t count = mm_window_elements(part);
     const size_t needed = mm_size_divide_up(count, THREADS);
     unsigned blocks = static_cast<unsigned>(needed < BLOCKS_MAX ? needed : BLOCKS_MAX);
     const void *elements = c->data;
     struct mm_window cut = *part;
-    void *arguments[] = {&elements, &cut, &diagonal, &count, &memory};
+    void *arguments[] = {&elements, &cut, &count, &memory};
     void *of_blocks[] = {&memory, &blocks, &lane->reduction};
     cudaError_t code = cudaSuccess;
     if (blocks > 0)

@@ -24,7 +24,7 @@ static cudaError_t upload(struct mm_job *job, const struct mm_product *product, 
     if (source->kind == MM_SOURCE_STORED)
         return cudaSuccess;
     if (mm_source_is_generated(source))
-        return mm_cuda_generate_block(source, to, 0, to->data, lane);
+        return mm_cuda_generate_operand(source, to, lane);
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, mm_product_operand(&job->product, index), cudaMemcpyHostToDevice, lane);
 }
@@ -75,7 +75,7 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     const struct mm_matrix *c = &bands->product.c;
     struct mm_job *job = bands->job;
     *lane->reduction = mm_reduction_none();
-    if (job->reduces && mm_cuda_reduce(c, job->part, 0, bands->figures, lane, error) != MM_OK)
+    if (job->reduces && mm_cuda_reduce(c, job->part, bands->figures, lane, error) != MM_OK)
         return error->status;
     cudaError_t code = download(job, c, lane);
     if (code == cudaSuccess)

@@ -38,11 +38,11 @@ enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithm
 /* Returns the bytes of device memory that mm_cuda_reduce needs. */
 size_t mm_cuda_reduce_bytes(void);
 
-/* Enqueues the reduction of a part of C, which is in device memory. An element is on the diagonal if its
- * column in the part minus its row is `diagonal`. `memory` is device memory of mm_cuda_reduce_bytes, aligned
- * to 256 bytes. When the reduction has run, its result is merged into lane->reduction. */
-enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, ptrdiff_t diagonal,
-                              void *memory, struct mm_lane *lane, struct mm_error *error);
+/* Enqueues the reduction of a part of C, which is in device memory. `memory` is device memory of
+ * mm_cuda_reduce_bytes, aligned to 256 bytes. When the reduction has run, its result is merged into
+ * lane->reduction. */
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
+                              struct mm_lane *lane, struct mm_error *error);
 
 /* Enqueues a copy of a part of a stack from the device to the host. The copy has no gaps between rows. */
 cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const struct mm_window *part,
@@ -52,10 +52,10 @@ cudaError_t mm_cuda_copy_part(void *to, void *from, enum mm_dtype dtype, const s
 cudaError_t mm_cuda_copy_matrix(const struct mm_matrix *to, const struct mm_matrix *from,
                                 enum cudaMemcpyKind kind, const struct mm_lane *lane);
 
-/* Enqueues the generation of a block of an operand at the device address `to`, without gaps between rows. The
- * block may be empty. `first` is the index in the whole operand of the block's first element. */
-cudaError_t mm_cuda_generate_block(const struct mm_source *source, const struct mm_matrix *block,
-                                   size_t first, void *to, const struct mm_lane *lane);
+/* Enqueues the generation of an operand, or of a block of one, on the device. The matrix has no gaps between
+ * rows, and may be empty. */
+cudaError_t mm_cuda_generate_operand(const struct mm_source *source, const struct mm_matrix *to,
+                                     const struct mm_lane *lane);
 
 /* Makes a gate, which can make a stream wait. The caller frees the gate by mm_cuda_gate_free. */
 cudaError_t mm_cuda_gate_make(struct mm_cuda_gate **gate);

@@ -132,11 +132,13 @@ static cudaError_t fill(struct work *work, enum mm_operand_index index) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *to = mm_product_operand(&work->on_device, index);
     const struct mm_matrix *from = mm_product_operand(&work->from, index);
-    if (mm_source_is_generated(source))
-        return mm_cuda_generate_block(source, from,
-                                      mm_product_part_first(&job->product, index, work->tile.a * tiling->rows,
-                                                            work->tile.b * tiling->cols),
-                                      to->data, &work->upload);
+    if (mm_source_is_generated(source)) {
+        struct mm_source block = *source;
+        block.first += mm_product_part_first(&job->product, index, work->tile.a * tiling->rows,
+                                             work->tile.b * tiling->cols);
+        block.gap = from->ld - from->cols;
+        return mm_cuda_generate_operand(&block, to, &work->upload);
+    }
     if (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL)
         return mm_cuda_copy_stored_part(source->stored->only_copy, to, from, &work->upload);
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
@@ -206,9 +208,16 @@ static bool find_wanted(const struct work *work, struct mm_window *here, struct 
     const size_t end_col = mm_size_min(left + tile->n, part->col + part->cols);
     if (row >= end_row || col >= end_col)
         return false;
-    *here = (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col};
-    *there = (struct mm_window){
-        1, part->rows, part->cols, row - part->row, end_row - row, col - part->col, end_col - col};
+    *here = (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col, 0, 0};
+    *there = (struct mm_window){1,
+                                part->rows,
+                                mm_window_to_ld(part),
+                                row - part->row,
+                                end_row - row,
+                                col - part->col,
+                                end_col - col,
+                                0,
+                                0};
     return true;
 }
 
@@ -253,8 +262,8 @@ static enum mm_status reduce(struct work *work, struct mm_error *error) {
     struct mm_window here, there;
     if (!find_wanted(work, &here, &there))
         return MM_OK;
-    return mm_cuda_reduce(&work->on_device.c, &here, (ptrdiff_t)(there.row - there.col),
-                          work->lane->bands.figures, work->lane, error);
+    here.diagonal = there.row + work->lane->bands.job->part->diagonal - there.col;
+    return mm_cuda_reduce(&work->on_device.c, &here, work->lane->bands.figures, work->lane, error);
 }
 
 /* Enqueues the check of the tile. The first tile of each row of tiles counts the rows. */

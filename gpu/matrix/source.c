@@ -27,12 +27,14 @@ const char *mm_source_word(enum mm_source_kind kind) {
     return words[kind];
 }
 
-static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, size_t first, size_t count) {
-    switch (dtype) {
+static void make_uniform(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                         size_t count) {
+    switch (view->dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
         for (size_t index = first; index < first + count; index++)                                           \
-            ((type *)elements)[index] = mm_random_##constant(seed, index);                                   \
+            ((type *)view->data)[index] = mm_random_##constant(                                              \
+                source->seed, mm_source_index(source->first, source->gap, view->cols, index));               \
         break;
         MM_DTYPE_TABLE(X)
 #undef X
@@ -42,12 +44,16 @@ static void make_uniform(uint64_t seed, enum mm_dtype dtype, void *elements, siz
 }
 
 /* The rows of all matrices of the stack are numbered in sequence. Each row contains at most one 1. */
-static void make_identity(size_t rows, const struct mm_matrix *view, size_t first, size_t count) {
+static void make_identity(const struct mm_source *source, const struct mm_matrix *view, size_t first,
+                          size_t count) {
     const size_t element_bytes = mm_dtype_bytes(view->dtype), end = first + count;
+    const size_t all_cols = view->cols + source->gap;
     memset((char *)view->data + first * element_bytes, 0, count * element_bytes);
     for (size_t row = first / view->cols; row * view->cols < end; row++) {
-        const size_t index = row * view->cols + row % rows;
-        if (row % rows < view->cols && index >= first && index < end)
+        const size_t all_row = source->first / all_cols + row;
+        const size_t col = all_row % source->rows - source->first % all_cols; /* wraps if left of the part */
+        const size_t index = row * view->cols + col;
+        if (col < view->cols && index >= first && index < end)
             mm_dtype_put(view->dtype, view->data, index, 1.0);
     }
 }
@@ -71,8 +77,8 @@ enum mm_status mm_source_generate(const struct mm_source *source, const struct m
     if (source->kind == MM_SOURCE_STORED)
         return read(source->stored, view, first, count, error);
     if (source->kind == MM_SOURCE_UNIFORM)
-        make_uniform(source->seed, view->dtype, view->data, first, count);
+        make_uniform(source, view, first, count);
     else
-        make_identity(source->rows, view, first, count);
+        make_identity(source, view, first, count);
     return MM_OK;
 }

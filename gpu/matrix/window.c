@@ -22,7 +22,7 @@ void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *sta
         return;
     for (size_t index = 0; index < part->count; index++) {
         const struct mm_matrix item = mm_window_item(part, dtype, stack, index);
-        for (size_t row = 0; row < item.rows; row++, end += row_bytes)
+        for (size_t row = 0; row < item.rows; row++, end += mm_window_to_ld(part) * mm_dtype_bytes(dtype))
             memmove(end, (const char *)item.data + row * item.ld * mm_dtype_bytes(dtype), row_bytes);
     }
 }

@@ -17,6 +17,8 @@ struct mm_window {
     size_t rows;
     size_t col;
     size_t cols;
+    size_t to_ld;    /* elements from one row of a copy to the next; 0 if a copy has no gaps between rows */
+    size_t diagonal; /* row 0 of the part has the diagonal's element at this column, modulo 2⁶⁴ */
 };
 
 static inline size_t mm_window_elements(const struct mm_window *part) {
@@ -25,6 +27,11 @@ static inline size_t mm_window_elements(const struct mm_window *part) {
 
 static inline bool mm_window_is_all(const struct mm_window *part) {
     return part->rows == part->all_rows && part->cols == part->all_cols;
+}
+
+/* Returns the elements from one row of a copy of the part to the next. */
+static inline size_t mm_window_to_ld(const struct mm_window *part) {
+    return part->to_ld > 0 ? part->to_ld : part->cols;
 }
 
 /* Returns the view of the part of matrix `index`. `elements` is the beginning of the stack; if it is NULL,
@@ -37,7 +44,7 @@ static inline bool mm_window_is_dense(const struct mm_window *part) {
     return part->cols == part->all_cols && (part->count == 1 || part->rows == part->all_rows);
 }
 
-/* Copies the part's elements to `to` as a dense stack. `to` may be equal to `stack`. */
+/* Copies the part's elements to `to`, as a dense stack unless to_ld is set. `to` may be equal to `stack`. */
 void mm_window_pack(const struct mm_window *part, enum mm_dtype dtype, void *stack, void *to);
 
 __END_DECLS

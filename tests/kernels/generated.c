@@ -12,7 +12,7 @@
  * one below the other. */
 static bool check(struct mm_device *device, enum mm_dtype dtype, enum mm_source_kind kind, size_t matrices,
                   size_t rows, size_t cols) {
-    const struct mm_source source = {kind, UINT64_C(0xfedcba9876543210), rows, NULL};
+    const struct mm_source source = {.kind = kind, .seed = UINT64_C(0xfedcba9876543210), .rows = rows};
     const size_t all_rows = matrices * rows, bytes = mm_dtype_bytes(dtype);
     char *a = malloc(all_rows * cols * bytes), *made = malloc(all_rows * cols * bytes);
     char *c = malloc(all_rows * cols * bytes);
@@ -61,7 +61,7 @@ static bool are_alike(const struct mm_reduction *got, const struct mm_reduction 
  * part. */
 static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_window part) {
     const size_t rows = part.count * part.all_rows, cols = part.all_cols, bytes = mm_dtype_bytes(dtype);
-    const struct mm_source source = {MM_SOURCE_UNIFORM, 77, cols, NULL};
+    const struct mm_source source = {.kind = MM_SOURCE_UNIFORM, .seed = 77};
     char *a = malloc(rows * cols * bytes), *made = malloc(rows * cols * bytes),
          *c = malloc(rows * cols * bytes);
     struct mm_job job = {.work.backend = device->backend,
@@ -86,7 +86,11 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
         const size_t row = line / part.rows * part.all_rows + part.row + line % part.rows;
         wrong += memcmp(c + index * bytes, made + (col * rows + row) * bytes, bytes) != 0;
     }
-    const struct mm_window dense = {part.count, part.rows, part.cols, 0, part.rows, 0, part.cols};
+    const struct mm_window dense = {.count = part.count,
+                                    .all_rows = part.rows,
+                                    .all_cols = part.cols,
+                                    .rows = part.rows,
+                                    .cols = part.cols};
     (void)mm_reduce_part(&expected, &done, &dense, dtype, c, SIZE_MAX);
     const bool good = status == MM_OK && wrong == 0 && are_alike(&job.outcome.reduction, &expected);
     if (!good)
@@ -101,11 +105,11 @@ static bool check_part(struct mm_device *device, enum mm_dtype dtype, struct mm_
 
 int main(int argc, char **argv) {
     static const size_t shapes[][3] = {{1, 1, 1}, {3, 5, 4}, {2, 31, 257}, {1, 256, 3}, {1, 1100, 1009}};
-    static const struct mm_window parts[] = {{1, 1, 1, 0, 1, 0, 1},
-                                             {3, 5, 4, 1, 2, 1, 3},
-                                             {2, 7, 9, 7, 0, 0, 9},
-                                             {4, 3, 300, 0, 3, 299, 1},
-                                             {1, 1500, 1009, 0, 1500, 0, 1009}};
+    static const struct mm_window parts[] = {{1, 1, 1, 0, 1, 0, 1, 0, 0},
+                                             {3, 5, 4, 1, 2, 1, 3, 0, 0},
+                                             {2, 7, 9, 7, 0, 0, 9, 0, 0},
+                                             {4, 3, 300, 0, 3, 299, 1, 0, 0},
+                                             {1, 1500, 1009, 0, 1500, 0, 1009, 0, 0}};
     const struct mm_backend *backend = argc == 2 ? mm_backend_find(argv[1]) : NULL;
     struct mm_device *device = NULL;
     struct mm_error error;

@@ -317,23 +317,6 @@ cudaError_t mm_cuda_gather(const struct mm_cuda_copies *copies, cudaStream_t str
     return cudaSuccess;
 }
 
-/* Generates the whole operand, and copies the block's rows. */
-static void generate(const struct mm_cuda_generated *generated, unsigned index, enum mm_dtype dtype) {
-    const size_t cols = generated->operands[index].cols, rows = generated->operands[index].elements / cols;
-    const size_t ld = generated->operands[index].ld, first = generated->operands[index].first;
-    const size_t end = first + (rows - 1) * ld + cols, bytes = mm_dtype_bytes(dtype);
-    const struct mm_source source = {.kind = generated->operands[index].kind,
-                                     .seed = generated->operands[index].seed_or_rows,
-                                     .rows = generated->operands[index].seed_or_rows};
-    const struct mm_matrix whole = mm_matrix_dense(dtype, end / ld + 1, ld, malloc(end * bytes));
-    assert_non_null(whole.data);
-    (void)mm_source_generate(&source, &whole, 0, end, NULL);
-    for (size_t row = 0; row < rows; row++)
-        memcpy((char *)generated->operands[index].to + row * cols * bytes,
-               (char *)whole.data + (first + row * ld) * bytes, cols * bytes);
-    free(whole.data);
-}
-
 cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_dtype dtype,
                              const struct mm_cuda_device *made_on, cudaStream_t stream) {
     assert_in_range(generated->count, 1, MM_BATCH_MAX);
@@ -341,7 +324,15 @@ cudaError_t mm_cuda_generate(const struct mm_cuda_generated *generated, enum mm_
     for (unsigned index = 0; index < generated->count; index++) {
         touch(stream, generated->operands[index].to,
               generated->operands[index].elements * mm_dtype_bytes(dtype), true);
-        generate(generated, index, dtype);
+        const size_t elements = generated->operands[index].elements, cols = generated->operands[index].cols;
+        const struct mm_matrix operand =
+            mm_matrix_dense(dtype, elements / cols, cols, generated->operands[index].to);
+        const struct mm_source source = {.kind = generated->operands[index].kind,
+                                         .seed = generated->operands[index].number,
+                                         .rows = generated->operands[index].number,
+                                         .first = generated->operands[index].first,
+                                         .gap = generated->operands[index].gap};
+        (void)mm_source_generate(&source, &operand, 0, elements, NULL);
     }
     fake_cuda.makes++;
     return cudaSuccess;
@@ -351,8 +342,8 @@ size_t mm_cuda_reduce_bytes(void) {
     return sizeof(struct mm_reduction);
 }
 
-enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, ptrdiff_t diagonal,
-                              void *memory, struct mm_lane *lane, struct mm_error *error) {
+enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window *part, void *memory,
+                              struct mm_lane *lane, struct mm_error *error) {
     const float *elements = c->data;
     assert_int_equal((uintptr_t)memory % 256, 0);
     begin_operation(lane->stream);
@@ -363,7 +354,7 @@ enum mm_status mm_cuda_reduce(const struct mm_matrix *c, const struct mm_window 
         struct mm_reduction one = mm_reduction_none();
         for (size_t col = 0; col < part->cols; col++)
             mm_reduce_real(&one, (double)elements[all_row * part->all_cols + part->col + col],
-                           (ptrdiff_t)(col - row % part->rows) == diagonal);
+                           row % part->rows + part->diagonal == col);
         mm_reduce_merge(lane->reduction, &one);
     }
     fake_cuda.reductions++;
