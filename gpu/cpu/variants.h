@@ -11,16 +11,16 @@
  * depend on the parts. `blas` has a large `cut` because OpenBLAS is slow for small parts. */
 #define MM_CPU_VARIANTS(X)                                                                                   \
     X(naive, .launch = {MM_EVERY_DTYPE(mm_cpu_naive)}, .traffic = mm_traffic_naive, .cut = 1,                \
-      .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                                                     \
+      .is_row_by_row = true, .sources = MM_SOURCES("gpu/cpu/variants/naive.c"),                              \
       .summary = "triple loop over rows, columns and depth; the host's reference")                           \
     X(tiled_8, .launch = {[MM_FLOAT32] = mm_cpu_tiled_8}, .traffic = mm_traffic_tiled, .tile = 8, .cut = 8,  \
-      .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                                     \
+      .is_row_by_row = true, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                              \
       .summary = "8x8 squares of A and B copied to small arrays that stay in the L1 cache")                  \
     X(tiled_16, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_16)}, .traffic = mm_traffic_tiled, .tile = 16,        \
-      .cut = 16, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                          \
+      .cut = 16, .is_row_by_row = true, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                   \
       .summary = "16x16 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(tiled_32, .launch = {MM_EVERY_DTYPE(mm_cpu_tiled_32)}, .traffic = mm_traffic_tiled, .tile = 32,        \
-      .cut = 32, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                                          \
+      .cut = 32, .is_row_by_row = true, .sources = MM_SOURCES("gpu/cpu/variants/tiled.c"),                   \
       .summary = "32x32 squares of A and B copied to small arrays that stay in the L1 cache")                \
     X(blas,                                                                                                  \
       .launch = {[MM_FLOAT32] = mm_cpu_blas,                                                                 \

@@ -54,9 +54,8 @@ cudaError_t mm_cuda_generate_operand(const struct mm_source *source, const struc
                                      const struct mm_lane *lane) {
     struct mm_cuda_generated generated = {.count = 0};
     mm_cuda_add_generated(&generated, source, to, to->data);
-    return to->rows * to->cols == 0
-               ? cudaSuccess
-               : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
+    return to->rows * to->cols == 0 ? cudaSuccess
+                                    : mm_cuda_generate(&generated, to->dtype, lane->device, lane->stream);
 }
 
 static enum mm_status copy(const struct mm_plan *plan, const struct mm_product *product, struct mm_lane *lane,

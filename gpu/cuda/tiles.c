@@ -208,16 +208,11 @@ static bool find_wanted(const struct work *work, struct mm_window *here, struct 
     const size_t end_col = mm_size_min(left + tile->n, part->col + part->cols);
     if (row >= end_row || col >= end_col)
         return false;
-    *here = (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col, 0, 0};
-    *there = (struct mm_window){1,
-                                part->rows,
-                                mm_window_to_ld(part),
-                                row - part->row,
-                                end_row - row,
-                                col - part->col,
-                                end_col - col,
-                                0,
-                                0};
+    *here =
+        (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col, 0, 0};
+    *there = (struct mm_window){
+        1, part->rows, mm_window_to_ld(part), row - part->row, end_row - row, col - part->col, end_col - col,
+        0, 0};
     return true;
 }
 

@@ -29,63 +29,63 @@ __BEGIN_DECLS
 #define MM_CUDA_VARIANTS(X)                                                                                  \
     X(naive, .plan = {MM_EVERY_DTYPE(mm_cuda_naive)}, .traffic = mm_traffic_naive,                      \
       .converts = true,                                                                                      \
-      .sources = MM_SOURCES("gpu/cuda/variants/naive.cu"),                                                   \
+      .is_row_by_row = true, .sources = MM_SOURCES("gpu/cuda/variants/naive.cu"),                            \
       .summary = "one thread per element of C, neighbours along a row, all reads from global memory")        \
     X(naive_uncoalesced, .plan = {[MM_FLOAT32] = mm_cuda_naive_uncoalesced},                                 \
       .traffic = mm_traffic_naive_uncoalesced,                                                          \
-      .sources = MM_SOURCES("gpu/cuda/variants/naive_uncoalesced.cu"),                                       \
+      .is_row_by_row = true, .sources = MM_SOURCES("gpu/cuda/variants/naive_uncoalesced.cu"),                \
       .summary = "as naive, but neighbouring threads walk down a column: a transaction for each thread")     \
     X(tiled_8, .plan = {[MM_FLOAT32] = mm_cuda_tiled_8}, .traffic = mm_traffic_tiled,                   \
-      .tile = 8,                                                                                             \
+      .tile = 8, .is_row_by_row = true,                                                                      \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "8x8 tiles of A and B staged in static shared memory, two barriers a step")                 \
     X(tiled_16, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_16)}, .traffic = mm_traffic_tiled,                \
-      .tile = 16, .converts = true,                                                                          \
+      .tile = 16, .is_row_by_row = true, .converts = true,                                                   \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "16x16 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_32, .plan = {MM_EVERY_DTYPE(mm_cuda_tiled_32)}, .traffic = mm_traffic_tiled,                \
-      .tile = 32, .converts = true,                                                                          \
+      .tile = 32, .is_row_by_row = true, .converts = true,                                                   \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled.cu"),                                                   \
       .summary = "32x32 tiles of A and B staged in static shared memory, two barriers a step")               \
     X(tiled_strided_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_strided_16}, .traffic = mm_traffic_tiled, \
-      .tile = 16,                                                                                            \
+      .tile = 16, .is_row_by_row = true,                                                                     \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_strided.cu"),                                           \
       .summary = "as tiled_16, written with sub-matrices: a pointer, a size, and the stride of the whole "   \
                  "matrix")                                                                                   \
     X(tiled_exact_16, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_16}, .traffic = mm_traffic_tiled,     \
-      .tile = 16, .multiple_of = 16, .needs = "m, n and k that are multiples of 16",                         \
+      .tile = 16, .is_row_by_row = true, .multiple_of = 16, .needs = "m, n and k that are multiples of 16",  \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_16, by pointer stepping and without guards, for whole tiles only")                \
     X(tiled_exact_32, .plan = {[MM_FLOAT32] = mm_cuda_tiled_exact_32}, .traffic = mm_traffic_tiled,     \
-      .tile = 32, .multiple_of = 32, .needs = "m, n and k that are multiples of 32",                         \
+      .tile = 32, .is_row_by_row = true, .multiple_of = 32, .needs = "m, n and k that are multiples of 32",  \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_exact.cu"),                                             \
       .summary = "as tiled_32, by pointer stepping and without guards, for whole tiles only")                \
     X(tiled_dynamic, .plan = {[MM_FLOAT32] = mm_cuda_tiled_dynamic},                                         \
       .traffic = mm_traffic_tiled_dynamic,                                                              \
-      .tile = 16, .tiles = dynamic_tiles,                                                                    \
+      .tile = 16, .is_row_by_row = true, .tiles = dynamic_tiles,                                             \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_dynamic.cu"),                                           \
       .summary = "tiles of the edge that the request chooses, in dynamic shared memory; 2x2 or 3x3 "         \
                  "elements a thread past 32")                                                                \
     X(tiled_padded, .plan = {[MM_FLOAT32] = mm_cuda_tiled_padded}, .traffic = mm_traffic_tiled_padded,  \
-      .tile = 32,                                                                                            \
+      .tile = 32, .is_row_by_row = true,                                                                     \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "32x32 tiles kept as stored; rows padded by a word, so that a column walk (transposed B) "  \
                  "meets 32 banks")                                                                           \
     X(tiled_conflicted, .plan = {[MM_FLOAT32] = mm_cuda_tiled_conflicted},                                   \
       .traffic = mm_traffic_tiled_conflicted,                                                           \
-      .tile = 32,                                                                                            \
+      .tile = 32, .is_row_by_row = true,                                                                     \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_padded.cu"),                                            \
       .summary = "as tiled_padded without the padding: the column walk meets one bank, 32-way serialised")   \
     X(tiled_async, .plan = {[MM_FLOAT32] = mm_cuda_tiled_async}, .traffic = mm_traffic_tiled,           \
-      .tile = 32, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0 or higher",                       \
+      .tile = 32, .is_row_by_row = true, .missing = mm_cuda_async_missing, .needs = "compute capability 8.0 or higher", \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_async.cu", "gpu/cuda/variants/async.cuh"),              \
       .summary = "as tiled_32, but the next tiles are copied asynchronously while these are used")           \
     X(staged_copy, .plan = {[MM_FLOAT32] = mm_cuda_staged_copy}, .traffic = mm_traffic_staged_copy,     \
-      .sources = MM_SOURCES("gpu/cuda/variants/staged_copy.cu"),                                             \
+      .is_row_by_row = true, .sources = MM_SOURCES("gpu/cuda/variants/staged_copy.cu"),                      \
       .summary = "as naive, by way of shared memory, but no thread reads what another copied: no reuse, "    \
                  "so nothing is gained")                                                                     \
     X(tiled_wide, .plan = {[MM_FLOAT32] = mm_cuda_tiled_wide}, .traffic = mm_traffic_tiled,             \
-      .tile = 16,                                                                                            \
+      .tile = 16, .is_row_by_row = true,                                                                     \
       .sources = MM_SOURCES("gpu/cuda/variants/tiled_wide.cu"),                                              \
       .summary = "as tiled_16, but 32 tiles of A and of B at a time: fewer barriers, as many global "        \
                  "loads, and fewer blocks fit")                                                              \
@@ -95,20 +95,20 @@ __BEGIN_DECLS
       .summary = "as tiled_32 without its first barrier: wrong on purpose, to show what a barrier is for")   \
     X(register_tiled, .plan = {[MM_FLOAT32] = mm_cuda_register_tiled},                                       \
       .traffic = mm_traffic_register_tiled,                                                             \
-      .tile = 128,                                                                                           \
+      .tile = 128, .is_row_by_row = true,                                                                    \
       .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"),                                          \
       .summary = "128x128 of C a block, and an 8x8 square of it in the registers of each thread")            \
     X(spilling, .plan = {[MM_FLOAT32] = mm_cuda_spilling}, .traffic = mm_traffic_register_tiled,        \
-      .tile = 128,                                                                                           \
+      .tile = 128, .is_row_by_row = true,                                                                    \
       .sources = MM_SOURCES("gpu/cuda/variants/register_tiled.cu"),                                          \
       .summary = "as register_tiled, with at most 64 registers a thread: twice the blocks, but registers "   \
                  "spill to local memory")                                                                    \
     X(vectorized, .plan = {[MM_FLOAT32] = mm_cuda_vectorized}, .traffic = mm_traffic_vectorized,        \
-      .tile = 128,                                                                                           \
+      .tile = 128, .is_row_by_row = true,                                                                    \
       .sources = MM_SOURCES("gpu/cuda/variants/vectorized.cu", "gpu/cuda/variants/quad.cuh"),                \
       .summary = "as register_tiled, by accesses of 16 bytes to global and shared memory")                   \
     X(warp_tiled, .plan = {[MM_FLOAT32] = mm_cuda_warp_tiled}, .traffic = mm_traffic_warp_tiled,        \
-      .tile = 128,                                                                                           \
+      .tile = 128, .is_row_by_row = true,                                                                    \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/warp_tiled.cu", "gpu/cuda/variants/quad.cuh", "gpu/cuda/variants/async.cuh"),   \
       .summary = "64x32 of C a warp and 8x8 a thread; the next operands and slabs are loaded meanwhile")     \
@@ -140,8 +140,8 @@ __BEGIN_DECLS
       .sources = MM_SOURCES(MM_CUDA_TENSOR_SOURCES),                                                         \
       .summary = "each type by its own tensor core instruction; tiles are large or small, by the shape, "    \
                  "and shared if they are few")                                                               \
-    X(fp64_tensor, .plan = {[MM_FLOAT64] = mm_cuda_fp64_tensor},                                             \
-      .tile = 256, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", \
+    X(fp64_tensor, .plan = {[MM_FLOAT64] = mm_cuda_fp64_tensor},                     \
+      .needs_whole = true, .tile = 256, .converts = true, .missing = mm_cuda_fp32_tensor_missing, .needs = "compute capability 9.0", \
       .sources = MM_SOURCES(                                                                                 \
           "gpu/cuda/variants/fp64_tensor/fp64_tensor.c", "gpu/cuda/variants/fp64_tensor/plan.h",             \
           "gpu/cuda/variants/fp64_tensor/moduli.cuh", "gpu/cuda/variants/fp64_tensor/residues.cu",           \
@@ -158,6 +158,7 @@ __BEGIN_DECLS
       .plan = {[MM_FLOAT32] = mm_cuda_blas, [MM_FLOAT64] = mm_cuda_blas, [MM_FLOAT16] = mm_cuda_blas,        \
                [MM_BFLOAT16] = mm_cuda_blas, [MM_FLOAT8_E4M3FN] = mm_cuda_blas, [MM_INT8] = mm_cuda_blas},   \
       .multiples = {[MM_FLOAT8_E4M3FN] = {.n = 4, .k = 16}, [MM_INT8] = {.k = 4}}, .converts = true,         \
+      .needs_whole = true,                                                                                   \
       .missing = mm_cuda_blas_missing, .dtype_missing = {[MM_FLOAT8_E4M3FN] = mm_cuda_blas_float8_missing},  \
       .needs = "cuBLAS 13 or 12 at run time; for float8_e4m3fn also compute capability 8.9",                 \
       .sources = MM_SOURCES(                                                                                 \

@@ -20,6 +20,15 @@ struct mm_layout {
     size_t dynamic_shared_bytes; /* dynamic shared memory of a block; may exceed 48 KiB */
 };
 
+/* Where C may be cut into shares for several devices without a change of its bits. */
+struct mm_cuts {
+    size_t rows; /* shares begin at multiples of `rows` and `cols`; 0 if C must not be cut */
+    size_t cols;
+    size_t
+        tail_rows; /* the last share has at least tail_rows times `rows` rows; the last rows may be fewer */
+    size_t tail_cols; /* and tail_cols times `cols` columns */
+};
+
 struct mm_plan {
     const struct mm_device *device;
     const struct mm_variant *variant; /* never `auto` */
@@ -59,6 +68,8 @@ struct mm_plan {
         size_t bytes[2];
         size_t workspace_bytes;
     } kept;
+
+    struct mm_cuts cuts; /* zeros for variants with is_row_by_row, which may be cut anywhere */
 };
 
 /* Plans a product that is not empty. The device can run `variant`, which may be `auto`. Returns

@@ -90,6 +90,11 @@ struct mm_variant {
     /* For devices other than the host. If set, C may have any type of mm_dtype_results. If not set, C has the
      * type mm_dtype_result. */
     bool converts;
+    /* Kernel, tile and split of k follow from k, n and the types alone. So the bits of a row of C do not
+     * depend on the other rows. */
+    bool is_row_by_row;
+    /* The bits of an element of C depend on all of C. So several devices cannot share a product. */
+    bool needs_whole;
 
     /* `missing` returns why this device cannot run the variant, as a static sentence, or NULL if the device
      * can. dtype_missing is for operands of one element type. If a pointer is NULL, no device is excluded.

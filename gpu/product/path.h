@@ -2,6 +2,7 @@
  * If the check fails, such a variant repairs or repeats the result on a slow path. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/names.h"
@@ -21,7 +22,18 @@ enum mm_path_kind { MM_PATH_TABLE(MM_CONSTANT) MM_PATH_COUNT };
 struct mm_path {
     enum mm_path_kind kind;
     uint64_t repaired; /* MM_PATH_REPAIRED: elements that were computed again; MM_PATH_MODULI: moduli */
+
+    /* A share of a product does not know the other shares. So a share only reports these two members, and
+     * mm_path_falls_back decides for all shares together. Both are 0 if the share does not report them. */
+    uint64_t repaired_max; /* the whole product falls back if more elements are computed again */
+    double cost;           /* the whole product falls back if the sum over all shares is positive */
 };
+
+/* Adds the path of a part of C. The kind becomes the later of both kinds in MM_PATH_TABLE. */
+void mm_path_merge(struct mm_path *into, const struct mm_path *part);
+
+/* Whether a product with this merged path must be computed on the slow path, MM_PATH_SIMT. */
+bool mm_path_falls_back(const struct mm_path *all);
 
 const char *mm_path_name(enum mm_path_kind kind);
 

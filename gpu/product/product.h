@@ -37,6 +37,15 @@ enum mm_operand_index { MM_OPERAND_A, MM_OPERAND_B, MM_OPERAND_ADDEND, MM_OPERAN
 
 enum { MM_PRODUCT_MATRICES = MM_OPERANDS_MAX + 1 };
 
+/* Where a share of C lies: at (row, col) of a product of m×n. A share is computed as in the whole product:
+ * its kernel, tile and split of k are those of m×n, so no bit of C depends on the shares. */
+struct mm_whole {
+    size_t m; /* 0 if the product is no share */
+    size_t n;
+    size_t row;
+    size_t col;
+};
+
 /* In a product, op(A) is m×k, op(B) is k×n and C is m×n. In a transposition, op(A) and C are m×n, b is empty
  * and k is 0. The views a and b describe the operands as stored, so a is k×m if transpose_a is set. A
  * transposition usually has transpose_a set. If transpose_a is not set, A is stored column by column, and a
@@ -65,7 +74,16 @@ struct mm_product {
      * views contain the matrices of all products. The caller owns the stack, which must stay valid as long as
      * the product. */
     const struct mm_stack *stack;
+    struct mm_whole whole; /* set by gpu/queue/share.c; a share has no stack */
 };
+
+/* Returns the product with the m and n of the whole product. The matrices remain those of the share. */
+static inline struct mm_product mm_product_whole(const struct mm_product *product) {
+    struct mm_product whole = *product;
+    whole.m = product->whole.m > 0 ? product->whole.m : product->m;
+    whole.n = product->whole.m > 0 ? product->whole.n : product->n;
+    return whole;
+}
 
 static inline const struct mm_matrix *mm_product_operand(const struct mm_product *product,
                                                          enum mm_operand_index index) {

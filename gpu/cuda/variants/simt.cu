@@ -346,13 +346,16 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 }
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *) {
-    const struct choice choice = choice_of(product, plan->device);
+    const struct mm_product whole = mm_product_whole(product);
+    const struct choice choice = choice_of(&whole, plan->device);
     plan->launch = launch;
     plan->finishes = product->stack == nullptr;
     plan->prepare = mm_cuda_simt_prepare;
     plan->splits = choice.splits;
     plan->layout =
         choice.tile == nullptr ? layout_of_vectors(&choice, product) : layout_of_tiles(&choice, product);
+    plan->cuts.rows = plan->layout.block_rows; /* 0 for the kernel for vectors */
+    plan->cuts.cols = plan->layout.block_cols;
     if (choice.splits > 1) {
         const struct mm_matrix workspace = workspace_of(plan, product, nullptr);
         plan->workspace_bytes = workspace.rows * workspace.ld * sizeof(float);

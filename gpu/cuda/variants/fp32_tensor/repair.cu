@@ -100,18 +100,19 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Whether float16's range may cost C more accuracy than the guard allows. All blocks get the same answer. */
-__device__ bool is_range_costly(const mm_fp32_plan &plan) {
+/* Returns a positive number if float16's range may cost C more accuracy than the guard allows. All blocks get
+ * the same number. */
+__device__ double range_cost(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
     if (plan.flags->has_costs == 0)
-        return false;
+        return 0.0;
     const unsigned count = plan.schedule.clusters * MM_FP32_CLUSTER * MM_FP32_CONSUMER_WARPS;
     for (unsigned i = threadIdx.x; i < count; i += THREADS) {
         sum.error_squares += plan.costs[i].error_squares;
         sum.squares += plan.costs[i].squares;
     }
-    return sum_of_block(sum.error_squares, of_warp[0]) >
+    return sum_of_block(sum.error_squares, of_warp[0]) -
            MM_FP32_RANGE_SQUARES * sum_of_block(sum.squares, of_warp[1]);
 }
 
@@ -125,15 +126,17 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
     mm_trigger_dependent_launch();
     mm_wait_for_kernel_before();
     const unsigned uncertain = plan.flags->uncertain;
-    /* is_range_costly must come first, because all threads must reach its barrier. Threads may disagree about
+    /* range_cost must come first, because all threads must reach its barrier. Threads may disagree about
      * mm_fp32_is_unsplit, because another block may set the flag that it reads. */
+    const double cost = range_cost(plan);
+    const bool is_share = plan.product.whole.m > 0; /* then mm_path_falls_back decides about the cost */
     const bool falls_back =
-        is_range_costly(plan) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
+        (!is_share && cost > 0.0) || mm_fp32_is_unsplit(plan) || uncertain > plan.uncertain_max;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         mm_path all = {falls_back      ? MM_PATH_SIMT
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
-                       falls_back ? 0 : uncertain};
+                       falls_back ? 0 : uncertain, is_share ? plan.uncertain_max : 0, is_share ? cost : 0.0};
         if (plan.is_of_stack) { /* otherwise skipped, because reading host memory takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;

@@ -363,9 +363,10 @@ static bool finishes(const struct mm_product *product) {
             (!product->transpose_addend && mm_cuda_is_aligned(addend) && row_bytes % ALIGNMENT == 0));
 }
 
-/* Whether the kernel for small products computes this product. A request chooses this kernel by tile 16. */
+/* Whether the kernel for small products computes this product. A request chooses this kernel by tile 16. No
+ * share is a small product, because small products are not cut. */
 static bool is_small(const struct mm_product *product) {
-    return product->tile == 0 ? mm_cuda_tensor_is_small(product)
+    return product->tile == 0 ? product->whole.m == 0 && mm_cuda_tensor_is_small(product)
                               : product->tile == 16 && mm_dtype_bytes(product->a.dtype) <= 2;
 }
 
@@ -397,5 +398,7 @@ enum mm_status mm_cuda_tensor(const struct mm_product *product, struct mm_plan *
     plan->kept.bytes[0] = copy_bytes(&each.a);
     plan->kept.bytes[1] = copy_bytes(&each.b);
     plan->kept.workspace_bytes = each.sums_bytes;
+    plan->cuts =
+        mm_schedule_cuts(&each.schedule, (size_t)each.kernel->cluster * each.kernel->rows, each.kernel->cols);
     return MM_OK;
 }

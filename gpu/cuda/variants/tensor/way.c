@@ -123,8 +123,18 @@ static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size s
     return kernels->of[size][0][0].kernel != NULL && (tile == 0 || tile == tiles[size]);
 }
 
-struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
-                                      const struct mm_tensor_kernels *kernels) {
+static struct mm_schedule share_of(const struct mm_tensor_way *way, const struct mm_product *product) {
+    const struct mm_whole *whole = &product->whole;
+    const bool is_last = whole->row + product->m == whole->m && whole->col + product->n == whole->n;
+    return mm_schedule_share(
+        &way->schedule,
+        (unsigned)mm_size_divide_up(product->m, (size_t)way->kernel->cluster * way->kernel->rows),
+        (unsigned)mm_size_divide_up(product->n, way->kernel->cols), is_last);
+}
+
+/* Returns the way of the whole product. */
+static struct mm_tensor_way best_of(const struct mm_plan *plan, const struct mm_product *product,
+                                    const struct mm_tensor_kernels *kernels) {
     struct mm_tensor_way best = {.kernel = NULL};
     double best_cycles = INFINITY;
     for (enum mm_tensor_size size = 0; size < MM_TENSOR_SIZES; size++) {
@@ -140,6 +150,15 @@ struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct m
         }
     }
     return best;
+}
+
+struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct mm_product *product,
+                                      const struct mm_tensor_kernels *kernels) {
+    const struct mm_product whole = mm_product_whole(product);
+    struct mm_tensor_way way = best_of(plan, &whole, kernels);
+    if (product->whole.m > 0)
+        way.schedule = share_of(&way, product);
+    return way;
 }
 
 bool mm_tensor_has_tile(const struct mm_tensor_kernels *kernels, unsigned tile) {

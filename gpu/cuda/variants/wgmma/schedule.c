@@ -83,3 +83,30 @@ struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsi
     }
     return best;
 }
+
+struct mm_cuts mm_schedule_cuts(const struct mm_schedule *whole, size_t rows, size_t cols) {
+    const unsigned all_rows = whole->cluster_tile_rows, all_cols = whole->cluster_tile_cols;
+    const unsigned shared = mm_shared_tiles(whole);
+    const unsigned band_rows = all_rows % MM_BAND_ROWS > 0 ? all_rows % MM_BAND_ROWS : MM_BAND_ROWS;
+    const size_t in_last_band = mm_size_min(shared, (size_t)band_rows * all_cols);
+    return (struct mm_cuts){
+        .rows = MM_BAND_ROWS * rows,
+        .cols = cols,
+        .tail_rows = 1 + mm_size_divide_up(shared - in_last_band, (size_t)MM_BAND_ROWS * all_cols),
+        .tail_cols = shared > in_last_band ? all_cols : mm_size_divide_up(shared, band_rows)};
+}
+
+struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, unsigned cluster_tile_rows,
+                                     unsigned cluster_tile_cols, bool is_last) {
+    struct mm_schedule share = *whole;
+    const unsigned shared = is_last ? mm_shared_tiles(whole) : 0;
+    share.cluster_tile_rows = cluster_tile_rows;
+    share.cluster_tile_cols = cluster_tile_cols;
+    share.band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols);
+    share.whole_cluster_tiles = cluster_tile_rows * cluster_tile_cols - shared;
+    if (shared == 0)
+        share.sharers = share.share = share.longer_shares = 0;
+    const unsigned clusters = (unsigned)mm_size_min(share.whole_cluster_tiles, whole->clusters);
+    share.clusters = clusters > share.sharers ? clusters : share.sharers;
+    return share;
+}

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "gpu/names.h"
+#include "gpu/plan/plan.h"
 
 #include <stddef.h>
 #include <sys/cdefs.h>
@@ -89,6 +90,16 @@ struct mm_fix_up_cost {
  * and there must be fewer than 2^31 cluster tiles. */
 struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsigned cluster_tile_cols,
                                   unsigned steps, unsigned clusters_max, const struct mm_fix_up_cost *fix_up);
+
+/* Returns where C, with cluster tiles of rows × cols elements, may be cut. A share computes each element as
+ * the whole product does if its cluster tiles lie in the bands of the whole, and if the last share has all
+ * tiles that clusters share. */
+struct mm_cuts mm_schedule_cuts(const struct mm_schedule *whole, size_t rows, size_t cols);
+
+/* Returns the schedule of a share with cluster_tile_rows × cluster_tile_cols cluster tiles of a product. The
+ * last share, with the last rows and columns, has the tiles that clusters share. */
+struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, unsigned cluster_tile_rows,
+                                     unsigned cluster_tile_cols, bool is_last);
 
 /* Estimates the time of a schedule, in steps of the product kernel. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
