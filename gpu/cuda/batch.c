@@ -46,10 +46,10 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
     const struct mm_product *product = &job->product;
-    if (layout->batch_kernel == NULL || product->stack != NULL || job->verify || job->part != NULL ||
-        (job->stores_c && product->c.data != NULL) || !job->is_locked || !device->reads_locked_pages ||
-        job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) || !is_dense(&product->b) ||
-        !is_dense(&product->c) || !is_readable(job, MM_OPERAND_ADDEND) ||
+    if (layout->batch_kernel == NULL || product->stack != NULL || product->whole.m > 0 || job->verify ||
+        job->part != NULL || (job->stores_c && product->c.data != NULL) || !job->is_locked ||
+        !device->reads_locked_pages || job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) ||
+        !is_dense(&product->b) || !is_dense(&product->c) || !is_readable(job, MM_OPERAND_ADDEND) ||
         !is_readable(job, MM_OPERAND_BIAS) || !are_operands_there(job))
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);

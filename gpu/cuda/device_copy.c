@@ -311,6 +311,14 @@ static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsi
     return source == NULL || source->kind != MM_SOURCE_STORED ? NULL : find(source->stored, lane->device);
 }
 
+/* Whether the lane's job, which is a share, uses only a part of the stored operand. */
+static bool is_part(const struct mm_lane *lane, unsigned slot) {
+    const struct mm_job *job = lane->bands.job;
+    const struct mm_matrix *operand = mm_product_operand(&job->product, slot);
+    return job->product.whole.m > 0 &&
+           operand->rows * operand->cols * mm_dtype_bytes(operand->dtype) < job->sources[slot].stored->bytes;
+}
+
 static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {
     derived->is_complete = false;
     return record(&derived->event, lane);
@@ -327,7 +335,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
         return panel->kept;
     }
     struct mm_cuda_device_copy *copy = find_operand(lane, slot);
-    if (copy == NULL || copy->head.data != from)
+    if (copy == NULL || copy->head.data != from || is_part(lane, slot))
         return NULL;
     struct derived *derived = &copy->derived[slot];
     const bool is_first = !derived->was_wanted;

@@ -18,7 +18,10 @@ static size_t operand_bytes(const struct mm_job *job, unsigned index) {
     const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
                               source->stored->only_copy->device == job->plan.device;
     const bool is_read_on_host = job->work.batch_key != 0 && mm_cuda_reads_in_place(job, source);
-    return is_only_here || is_read_on_host ? 0 : aligned_bytes(mm_product_operand(&job->product, index));
+    const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+    if (is_only_here || is_read_on_host || operand->rows == 0)
+        return 0;
+    return source->kind == MM_SOURCE_STORED ? mm_cuda_aligned(source->stored->bytes) : aligned_bytes(operand);
 }
 
 /* Returns the device bytes to acquire for C. Returns 0 if a shared launch writes C to host memory. */

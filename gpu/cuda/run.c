@@ -189,7 +189,7 @@ static void enqueue_next(struct mm_lane *lane) {
 /* Enqueues the job up to its first band. The upload time includes acquiring memory, which may be slow. */
 static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct mm_error *error) {
     const struct mm_plan *plan = &job->plan;
-    struct mm_product product = mm_product_dense(&job->product);
+    struct mm_product product = mm_job_device_product(job);
     struct mm_cuda_memory memory;
     enum mm_status status = mm_cuda_prepare(plan, &product, lane, error);
     if (status != MM_OK)
@@ -201,7 +201,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct m
     if (status != MM_OK)
         return status;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        mm_product_place_operand(&product, index, memory.placed[0].operands[index]);
+        mm_job_place_operand(job, &product, index, memory.placed[0].operands[index]);
     product.c.data = memory.placed[0].c;
     job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){.job = job,

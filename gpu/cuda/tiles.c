@@ -379,7 +379,7 @@ static enum mm_status find_operands(struct mm_lane *lane, struct mm_error *error
         const struct mm_device_copy *copy = source->stored->only_copy;
         if (mm_device_copy_check(copy, error) != MM_OK)
             return error->status;
-        mm_product_place_operand(product, index, copy != NULL ? copy->data : source->stored->data);
+        mm_job_place_operand(job, product, index, copy != NULL ? copy->data : source->stored->data);
     }
     return MM_OK;
 }

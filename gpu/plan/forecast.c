@@ -166,6 +166,10 @@ enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm
                          largest_edge(device, variant, product, most_ns));
 }
 
+double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes) {
+    return read_rate(&device->forecast.copy_ns) * (double)bytes;
+}
+
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
                       const struct mm_variant *variant) {
     const struct mm_forecast *forecast = &device->forecast;

@@ -56,6 +56,9 @@ enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error);
 
+/* Forecasts the time of copying bytes to a device in nanoseconds; 0 if there is no rate. */
+double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes);
+
 /* Forecasts the time of a job's kernel, copies and check in nanoseconds. `variant` is not `auto`. */
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,
                       const struct mm_variant *variant);

@@ -46,8 +46,11 @@ struct mm_tiling_step mm_tiling_tile(const struct mm_tiling *tiling, size_t inde
 struct mm_product mm_tiling_part(const struct mm_tiling *tiling, const struct mm_product *product,
                                  const struct mm_tiling_step *tile) {
     const size_t row = tile->a * tiling->rows, col = tile->b * tiling->cols;
-    return mm_product_part(product, MM_MATMUL, row, mm_size_min(tiling->rows, product->m - row), col,
-                           mm_size_min(tiling->cols, product->n - col));
+    struct mm_product part =
+        mm_product_part(product, MM_MATMUL, row, mm_size_min(tiling->rows, product->m - row), col,
+                        mm_size_min(tiling->cols, product->n - col));
+    part.whole = (struct mm_whole){0}; /* a tile is planned by its own size */
+    return part;
 }
 
 /* --- the forecast -------------------------------------------------------------------------------- */

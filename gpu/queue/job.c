@@ -7,6 +7,7 @@
 void mm_job_clear(struct mm_job *job) {
     const bool is_empty = job->product.m == 0 || job->product.n == 0;
     job->outcome = (struct mm_outcome){.batched = 1,
+                                       .devices = 1,
                                        .path.kind = MM_PATH_NONE,
                                        .verification.is_done = job->verify && is_empty,
                                        .reduction = mm_reduction_none()};
@@ -14,6 +15,24 @@ void mm_job_clear(struct mm_job *job) {
     job->work.bytes = mm_product_bytes(&job->product);
     job->progress = (struct mm_progress){0};
     job->more = false;
+}
+
+struct mm_product mm_job_device_product(const struct mm_job *job) {
+    struct mm_product product = mm_product_dense(&job->product);
+    struct mm_matrix *const operands[] = {&product.a, &product.b, &product.addend, &product.bias};
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        if (job->sources[index].kind == MM_SOURCE_STORED)
+            operands[index]->ld += job->sources[index].gap;
+    return product;
+}
+
+void mm_job_place_operand(const struct mm_job *job, struct mm_product *product, enum mm_operand_index index,
+                          void *data) {
+    const struct mm_source *source = &job->sources[index];
+    const size_t element_bytes = mm_dtype_bytes(mm_product_operand(product, index)->dtype);
+    if (source->kind == MM_SOURCE_STORED && data != NULL)
+        data = (char *)data + source->first * element_bytes;
+    mm_product_place_operand(product, index, data);
 }
 
 /* The load of reading a byte, in operations. A GPU does about 16 float32 operations in that time. */
@@ -29,8 +48,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
     job->plan.variant = mm_variant_resolve(job->variant, device, &job->product);
     if (job->product.m == 0 || job->product.n == 0)
         return MM_OK;
-    /* A GPU works on dense copies of the matrices. */
-    const struct mm_product product = backend->is_host ? job->product : mm_product_dense(&job->product);
+    const struct mm_product product = backend->is_host ? job->product : mm_job_device_product(job);
     const enum mm_status status = mm_plan_make(device, job->plan.variant, &product, &job->plan, error);
     if (status != MM_OK)
         return status;
@@ -69,9 +87,11 @@ size_t mm_job_returned_bytes(const struct mm_job *job) {
 
 size_t mm_job_copied_bytes(const struct mm_job *job) {
     size_t bytes = mm_job_returned_bytes(job);
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         if (job->sources[index].kind == MM_SOURCE_HOST)
-            bytes += mm_matrix_bytes(mm_product_operand(&job->product, index));
+            bytes += operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
+    }
     return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include "gpu/queue/work.h"
 
 struct mm_device_copy;
+struct mm_shares;
 
 /* Products that one launch may compute together. */
 enum { MM_BATCH_MAX = 64 };
@@ -31,6 +32,11 @@ struct mm_job {
     /* The wanted part of C, or NULL for all of C. The result has no gaps between rows. */
     const struct mm_window *part;
 
+    /* Memory for shares (gpu/queue/share.h), mm_shares_bytes(devices) long. NULL if `devices` is 1. */
+    struct mm_shares *shares;
+    unsigned devices; /* the most devices that may compute the product */
+
+    bool weighs_devices;     /* several devices compute the product only if they are idle and it pays */
     bool keeps_c;            /* for a host device: C's data gets all of C, and not only the part */
     bool stores_c;           /* for a GPU: C also stays in device memory, as `stored_c` */
     bool reduces;            /* the device reduces the part; `part` must not be NULL */
@@ -57,6 +63,15 @@ struct mm_job {
 static inline struct mm_job *mm_work_job(struct mm_work *work) {
     return work->kind == MM_WORK_PRODUCT ? (struct mm_job *)work : NULL;
 }
+
+/* Returns the job's product as a GPU computes it. The matrices have no data. They are dense, except parts of
+ * stored matrices, because a device copy contains the whole matrix. */
+struct mm_product mm_job_device_product(const struct mm_job *job);
+
+/* Sets the address of an operand of mm_job_device_product. `data` is the operand's memory, or the device copy
+ * of the whole stored matrix. */
+void mm_job_place_operand(const struct mm_job *job, struct mm_product *product, enum mm_operand_index index,
+                          void *data);
 
 /* Whether parts of C must still be computed. */
 static inline bool mm_job_computes(const struct mm_job *job) {

@@ -12,6 +12,7 @@ struct mm_outcome {
     const struct mm_variant *ran;    /* never `auto`; NULL if no device began the product */
     uint64_t span_ns[MM_SPAN_COUNT]; /* times of the whole launch, which other products may share */
     unsigned batched;                /* number of products in the launch */
+    unsigned devices;                /* number of devices that computed the product */
     size_t tiles;                    /* tiles of the product (gpu/plan/tiling.h); 0 if it was not cut */
     double flops_or_bytes;           /* sum of mm_job_flops_or_bytes over all products of the launch */
     size_t uploaded_bytes;           /* bytes copied to a GPU; 0 for a host device */

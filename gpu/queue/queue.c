@@ -2,6 +2,7 @@
 #include "gpu/queue/queue.h"
 
 #include "gpu/mutex.h"
+#include "gpu/queue/share.h"
 #include "gpu/queue/worker.h"
 
 #include <assert.h>
@@ -37,7 +38,8 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
 static bool can_do(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     return worker->device->backend == work->backend &&
-           (job == NULL || mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL);
+           (job == NULL || (mm_variant_missing(job->variant, worker->device, job->product.a.dtype) == NULL &&
+                            mm_share_can_move(job, worker->device)));
 }
 
 /* The load of copying a byte to a device, in operations. Copying a byte over PCIe takes as long as 1024
@@ -134,8 +136,10 @@ static enum mm_status assign(struct mm_queue *queue, struct mm_work *work, struc
 }
 
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work) {
+    struct mm_job *job = mm_work_job(work);
     clear(work);
-    (void)assign(queue, work, &work->error);
+    if (assign(queue, work, &work->error) == MM_OK && job != NULL && job->shares != NULL)
+        mm_shares_make(queue, job);
 }
 
 /* Products up to this size take about 10 µs. This is less than the time to wake up another thread. */
@@ -161,6 +165,16 @@ static void hand_over(struct mm_worker *worker, struct mm_work *work) {
     pthread_cond_signal(&worker->changed);
 }
 
+/* Hands over the work, or all its shares. The caller holds the mutex. */
+static void hand_over_units(struct mm_work *work, unsigned count) {
+    for (unsigned index = 0; index < count; index++) {
+        struct mm_work *unit = mm_work_unit(work, index);
+        unit->deadline_ns = work->deadline_ns;
+        unit->client = work->client;
+        hand_over(unit->worker, unit);
+    }
+}
+
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     enum mm_status status = work->error.status;
     if (status != MM_OK && error != NULL)
@@ -168,11 +182,12 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
     if (status != MM_OK)
         return status;
     pthread_mutex_lock(&queue->mutex);
+    const unsigned count = mm_work_units(work);
     status = queue->stopping ? fail_stopping(error) : check_depth(queue, work->client, error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++)
+        status = check_wait(queue, mm_work_unit(work, index), error);
     if (status == MM_OK)
-        status = check_wait(queue, work, error);
-    if (status == MM_OK)
-        hand_over(work->worker, work);
+        hand_over_units(work, count);
     pthread_mutex_unlock(&queue->mutex);
     return status;
 }
@@ -195,19 +210,14 @@ bool mm_queue_submit_idle(struct mm_queue *queue, const struct mm_device *device
 
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     pthread_mutex_lock(&queue->mutex);
-    const bool waits = work->state == MM_WORK_WAITING;
-    __atomic_store_n(&work->is_cancelled, !waits, __ATOMIC_RELAXED);
-    if (waits)
-        mm_worker_remove(work->worker, work);
-    else if (work->state == MM_WORK_PAUSED)
-        mm_worker_prefer(work->worker, work); /* because cancelled work ends quickly and frees memory */
+    const bool waited = mm_work_cancel_units(work);
     pthread_mutex_unlock(&queue->mutex);
-    return waits;
+    return waited;
 }
 
-uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work) {
+uint64_t mm_queue_waited_ns(struct mm_queue *queue, struct mm_work *work) {
     pthread_mutex_lock(&queue->mutex);
-    const uint64_t waited_ns = work->waited_ns;
+    const uint64_t waited_ns = mm_work_unit(work, 0)->waited_ns;
     pthread_mutex_unlock(&queue->mutex);
     return waited_ns;
 }

@@ -81,7 +81,7 @@ struct mm_device *mm_queue_fail_hung(struct mm_queue *queue, uint64_t now_ns, ui
 bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work);
 
 /* Returns how long the work waited in the queue. The work has left the waiting list. Any thread. */
-uint64_t mm_queue_waited_ns(struct mm_queue *queue, const struct mm_work *work);
+uint64_t mm_queue_waited_ns(struct mm_queue *queue, struct mm_work *work);
 
 /* Returns MM_BUSY if so many jobs wait that the queue would reject a job of this client now. Any thread. */
 enum mm_status mm_queue_check_depth(struct mm_queue *queue, unsigned client, struct mm_error *error);

@@ -54,6 +54,7 @@ struct mm_work {
     struct mm_worker *worker;    /* the worker that will do the work; NULL if no device can */
     enum mm_work_state state;    /* changed only by mm_work_move, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access only */
+    bool is_extra;               /* a share that does not count as waiting, because another share counts */
     bool is_exclusive;           /* nothing else may run on the device at the same time */
     uint64_t batch_key;          /* jobs with equal keys can share a launch; 0 for all other work */
     uint64_t queued_ns;          /* when the work began to wait, minus the time of earlier waits */

@@ -10,11 +10,12 @@
 #include <stddef.h>
 
 /* Returns the queue's counter of work in this state: jobs_waiting, jobs_running, or NULL for idle work.
- * Paused tasks count as running, so jobs_max does not limit them. */
+ * Paused tasks, and all shares of a product but one, count as running, so jobs_max does not limit them. */
 static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     if (work->state == MM_WORK_IDLE)
         return NULL;
-    if (work->state == MM_WORK_RUNNING || (work->state == MM_WORK_PAUSED && work->kind == MM_WORK_TASK))
+    if (work->state == MM_WORK_RUNNING || work->is_extra ||
+        (work->state == MM_WORK_PAUSED && work->kind == MM_WORK_TASK))
         return &queue->jobs_running;
     return &queue->jobs_waiting;
 }

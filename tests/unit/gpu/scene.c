@@ -6,6 +6,8 @@ struct mm_queue *queue;
 struct test_job jobs[JOBS_MAX];
 unsigned done_calls;
 unsigned plans;
+void (*computes)(struct mm_job *job);
+struct mm_cuts cuts;
 
 static enum mm_status launch(const struct mm_product *product, struct mm_lane *lane, struct mm_error *error) {
     return MM_OK;
@@ -25,9 +27,12 @@ static const struct mm_variant *choose_first(const struct mm_device *device,
 }
 
 static const struct mm_variant variants[] = {
-    {.name = "naive", .launch[MM_FLOAT32] = launch},
+    {.name = "naive", .is_row_by_row = true, .launch[MM_FLOAT32] = launch},
     {.name = "second", .missing = only_on_device_1, .launch[MM_FLOAT32] = launch},
     {.name = "nowhere", .missing = nowhere, .launch[MM_FLOAT32] = launch},
+    {.name = "cut", .launch[MM_FLOAT32] = launch},
+    {.name = "uncut", .needs_whole = true, .launch[MM_FLOAT32] = launch},
+    {.name = "simt", .is_row_by_row = true, .launch[MM_FLOAT32] = launch},
     {.name = "auto", .choose[MM_FLOAT32] = choose_first},
 };
 
@@ -103,6 +108,8 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *e
         job->outcome.span_ns[MM_SPAN_KERNEL] = used->kernel_ns == 0 ? 1 : used->kernel_ns;
         job->outcome.batched = count;
         job->more = job->product.n == CUT_N && ++job->progress.row < PIECES;
+        if (computes != NULL)
+            computes(job);
         if (used->fail_end)
             mm_fail(&job->work.error, MM_DEVICE_FAILED, "simulated failure at the end");
     }
@@ -133,8 +140,14 @@ static enum mm_status measure(struct mm_device *device, const struct mm_plan *pl
                : plan->variant->launch[MM_FLOAT32](product, NULL, error);
 }
 
+static enum mm_status plan(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
+    plan->cuts = cuts;
+    return MM_OK;
+}
+
 #define ROWS .variants = variants, .variant_count = COUNT(variants), .begin = begin, .end = end
 const struct mm_backend fake_backend = {.name = "fake", ROWS, .schedule = schedule};
+const struct mm_backend fake_planning = {.name = "planning", ROWS, .plan = plan};
 const struct mm_backend fake_async = {.name = "async", ROWS, .is_over = is_over, .schedule = schedule};
 const struct mm_backend fake_host = {.name = "host", ROWS, .is_host = true, .measure = measure};
 
@@ -190,7 +203,8 @@ void set_fakes(struct setting setting) {
 }
 
 void open_scene(struct setting setting) {
-    struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device, &fakes[2].device};
+    struct mm_device *const devices[] = {&fakes[0].device, &fakes[1].device, &fakes[2].device,
+                                         &fakes[3].device};
     const struct mm_queue_limits limits = {.jobs_max = setting.jobs_max == 0 ? 8 : setting.jobs_max,
                                            .client_jobs_max = setting.client_jobs_max,
                                            .wait_ns_max = setting.wait_ns_max};

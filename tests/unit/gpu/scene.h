@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-enum { FAKES_MAX = 3, LANES_MAX = 16, JOBS_MAX = 70, SLICES_MAX = 8 };
+enum { FAKES_MAX = 4, LANES_MAX = 16, JOBS_MAX = 70, SLICES_MAX = 8 };
 
 /* The number of columns of a product tells the fake device how to treat the product. */
 enum {
@@ -46,7 +46,8 @@ struct fake_device {
 extern const struct mm_backend fake_backend;
 extern const struct mm_backend
     fake_async; /* reports when a lane has ended, and batches products with equal tiles */
-extern const struct mm_backend fake_host; /* a backend of the host whose kernels take no time */
+extern const struct mm_backend fake_planning; /* makes plans with `cuts` */
+extern const struct mm_backend fake_host;     /* a backend of the host whose kernels take no time */
 
 void open_gate(struct fake_device *fake);
 void close_gate(struct fake_device *fake);
@@ -68,8 +69,10 @@ struct setting {
 extern struct fake_device fakes[FAKES_MAX];
 extern struct fake_device *const fake; /* the first of `fakes` */
 extern struct mm_queue *queue;
-extern unsigned done_calls; /* calls of done callbacks; atomic */
-extern unsigned plans;      /* plans made so far; atomic */
+extern unsigned done_calls;                  /* calls of done callbacks; atomic */
+extern unsigned plans;                       /* plans made so far; atomic */
+extern void (*computes)(struct mm_job *job); /* computes a job at its end; NULL if nothing is computed */
+extern struct mm_cuts cuts;                  /* where plans cut C, if the backend is fake_planning */
 
 void set_fakes(struct setting setting);
 void open_scene(struct setting setting);
