@@ -210,6 +210,16 @@ static json_t *make_variant(const struct mm_offer *offer, const struct mm_varian
     return mm_json_finish(row, failed);
 }
 
+/* Adds the indices of the devices whose memory this device can read. */
+static int put_peers(json_t *row, uint64_t peers) {
+    json_t *list = json_array();
+    int failed = 0;
+    for (unsigned index = 0; index < MM_DEVICES_MAX; index++)
+        if ((peers >> index & 1) != 0)
+            failed |= json_array_append_new(list, mm_json_count(index));
+    return failed | mm_json_put(row, "peers", list);
+}
+
 static json_t *make_device(const struct mm_device *device) {
     const bool has_failed = mm_device_has_failed(device);
     json_t *row = json_pack("{s:o, s:s, s:o}", "index", mm_json_count(device->index), "backend",
@@ -224,6 +234,8 @@ static json_t *make_device(const struct mm_device *device) {
     failed |= mm_json_put_known_text(row, "driver", device->driver);
     failed |= mm_json_put_known_count(row, "shared_bank_bytes", device->shared_bank_bytes);
     failed |= mm_json_put_known_count(row, "shared_bytes_per_block_max", device->shared_bytes_per_block_max);
+    if (!device->backend->is_host)
+        failed |= put_peers(row, device->peers);
     failed |= mm_json_put(row, "state", json_string(has_failed ? "failed" : "ready"));
     return mm_json_finish(row, failed);
 }

@@ -141,6 +141,22 @@ static enum mm_status check_code(struct mm_cuda_device *device, struct mm_error 
                    device->head.compute_capability % 10, MM_CUDA_ARCHITECTURES, reason.detail);
 }
 
+/* Lets `reader` read the memory of `owner`, if the hardware can. Otherwise CUDA copies through the host. */
+static void connect(struct mm_cuda_device *reader, const struct mm_cuda_device *owner) {
+    const int from = (int)owner->head.index, to = (int)reader->head.index;
+    const struct cudaMemAccessDesc access = {.location = {.type = cudaMemLocationTypeDevice, .id = to},
+                                             .flags = cudaMemAccessFlagsProtReadWrite};
+    int can_read = 0;
+    if (cudaDeviceCanAccessPeer(&can_read, to, from) != cudaSuccess || can_read == 0 ||
+        cudaSetDevice(to) != cudaSuccess)
+        return;
+    const cudaError_t code = cudaDeviceEnablePeerAccess(from, 0);
+    (void)cudaGetLastError();
+    if ((code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled) &&
+        cudaMemPoolSetAccess(owner->pool, &access, 1) == cudaSuccess)
+        reader->head.peers |= UINT64_C(1) << from;
+}
+
 enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm_error *error) {
     unsigned count = 0;
     enum mm_status status = mm_cuda_count(&count, error);
@@ -164,6 +180,10 @@ enum mm_status mm_cuda_open(unsigned index, struct mm_device **device, struct mm
     if (status != MM_OK) {
         mm_cuda_close(&opened->head);
         return status;
+    }
+    for (struct mm_cuda_device *other = mm_cuda_open_devices(); other != NULL; other = other->next_opened) {
+        connect(opened, other);
+        connect(other, opened);
     }
     __atomic_store_n(&opened_index, (int)index, __ATOMIC_RELAXED);
     mm_cuda_add_open_device(opened);

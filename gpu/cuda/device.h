@@ -59,6 +59,9 @@ enum mm_status mm_cuda_use(struct mm_device *head, struct mm_error *error);
 /* Adds a device to the list of open devices. If one of them fails, the others are checked. Any thread. */
 void mm_cuda_add_open_device(struct mm_cuda_device *device);
 
+/* Returns the first entry of the list of open devices. Only while no other thread opens or closes devices. */
+struct mm_cuda_device *mm_cuda_open_devices(void);
+
 /* Removes a device from the list of open devices, if the device is in this list. Any thread. */
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device);
 

@@ -14,6 +14,10 @@ void mm_cuda_add_open_device(struct mm_cuda_device *device) {
     pthread_mutex_unlock(&mutex);
 }
 
+struct mm_cuda_device *mm_cuda_open_devices(void) {
+    return opened;
+}
+
 void mm_cuda_remove_open_device(const struct mm_cuda_device *device) {
     pthread_mutex_lock(&mutex);
     struct mm_cuda_device **at = &opened;

@@ -16,7 +16,8 @@ enum { MM_DEVICES_MAX = 64 }; /* open devices of all backends together */
 struct mm_tiling;
 
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
- * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change. A member that does not apply is 0 or
+ * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change, and `peers` until all devices are open.
+ * A member that does not apply is 0 or
  * "". */
 struct mm_device {
     const struct mm_backend *backend;
@@ -37,6 +38,10 @@ struct mm_device {
 
     size_t stored_bytes; /* bytes of stored matrices that are only on this device; __atomic access only */
     int failed;          /* not 0 if the device no longer works; __atomic access only */
+
+    /* Bit i is set if this device can read the memory of the backend's device i. Copies from other devices go
+     * through the host. */
+    uint64_t peers;
 
     /* Bytes of stored matrices that this device copied from other devices; __atomic access only. */
     uint64_t peer_bytes;

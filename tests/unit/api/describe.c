@@ -187,16 +187,19 @@ static void test_devices(void **state) {
                              .multiprocessors = 132,
                              .memory_bytes = 1000,
                              .shared_bytes_per_block_max = 232448,
-                             .shared_bank_bytes = 4};
+                             .shared_bank_bytes = 4,
+                             .peers = 5};
     struct mm_device host = {.backend = &plain, .name = "Host", .memory_bytes = 64, .failed = 1};
     struct mm_device lost = {.backend = &fast, .name = "Lost", .memory_bytes = 64, .failed = 1};
     struct mm_device *const devices[] = {&card, &host, &lost};
     static const char expected[] =
         "{`devices`: [{`index`: 3, `backend`: `fast`, `name`: `Card \xef\xbf\xbd`, `compute_capability`: "
         "`12.1`, `multiprocessors`: 132, `memory_bytes`: 1000, `memory_free_bytes`: 500, `driver`: `13.0`, "
-        "`shared_bank_bytes`: 4, `shared_bytes_per_block_max`: 232448, `state`: `ready`}, {`index`: 0, "
-        "`backend`: `plain`, `name`: `Host`, `memory_bytes`: 64, `state`: `failed`}, {`index`: 0, `backend`: "
-        "`fast`, `name`: `Lost`, `memory_bytes`: 64, `state`: `failed`}]}";
+        "`shared_bank_bytes`: 4, `shared_bytes_per_block_max`: 232448, `peers`: [0, 2], `state`: `ready`}, "
+        "{`index`: 0, `backend`: `plain`, `name`: `Host`, `memory_bytes`: 64, `peers`: [], `state`: "
+        "`failed`}, "
+        "{`index`: 0, `backend`: `fast`, `name`: `Lost`, `memory_bytes`: 64, `peers`: [], `state`: "
+        "`failed`}]}";
     size_t length = 0;
     char *text = mm_describe_devices(devices, 3, &length);
     expect_text(text, length, quoted(expected));
