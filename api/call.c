@@ -22,6 +22,7 @@ static const struct mm_parameter product_rows[] = {
     ROW("transpose_b", FLAG, MM_IN_ANY, operands.of[1].is_transposed),
     ROW("timeout_ms", TIME, MM_IN_ANY, timeout_ms),
     ROW("tile", COUNT, MM_IN_ANY, tile),
+    ROW("devices", DEVICES, MM_IN_ANY, devices),
     ROW("vendor", PERMISSION, MM_IN_ANY, allow_vendor),
     ROW("accuracy", ACCURACY, MM_IN_ANY, allow_tf32),
     ROW("verify", FLAG, MM_IN_ANY, verify),
@@ -83,6 +84,7 @@ void mm_call_init_kind(struct mm_call *call, const struct mm_operands_kind *kind
     mm_operands_init(&call->operands, kind);
     strcpy(call->variant, "auto");
     strcpy(call->backend, "auto");
+    call->devices = 1;
 }
 
 static enum mm_status resolve_result(struct mm_call *call, struct mm_error *error) {
@@ -258,6 +260,10 @@ void mm_call_epilogue_text(const struct mm_call *call, char text[MM_EPILOGUE_TEX
     for (size_t index = 0; index < sizeof terms / sizeof terms[0]; index++)
         if (terms[index].is_given)
             strcat(strcat(text, text[0] == '\0' ? "" : ","), terms[index].name);
+}
+
+const char *mm_call_reproducible(const struct mm_call *call, const struct mm_variant *ran) {
+    return ran->is_row_by_row && strcmp(call->variant, "auto") != 0 ? "rows" : NULL;
 }
 
 static void turn(const struct mm_operand *operand, struct mm_matrix *matrix, bool *is_transposed) {

@@ -11,16 +11,18 @@
 #include "api/operand.h"
 #include "api/result.h"
 #include "gpu/names.h"
+#include "gpu/plan/variant.h"
 
 /* The parameters of a request. A parameter that the client does not give keeps the value from mm_call_init:
- * "auto" for variant and backend, "float32" for dtype, otherwise 0. */
+ * "auto" for variant and backend, "float32" for dtype, 1 for devices, otherwise 0. */
 struct mm_call {
     struct mm_operands operands; /* must be first: pointers to it are cast to this struct */
     char variant[MM_PARAMETER_NAME_MAX + 1];
     char backend[MM_PARAMETER_NAME_MAX + 1];
     char result_dtype_name[MM_PARAMETER_NAME_MAX + 1];
     uint64_t timeout_ms;
-    uint64_t tile; /* at most 2³²−1; 0 means the variant's default */
+    uint64_t tile;    /* at most 2³²−1; 0 means the variant's default */
+    uint64_t devices; /* at most 2³²−1; MM_DEVICES_ALL or MM_DEVICES_AUTO have their own meaning */
     bool allow_vendor, allow_tf32, verify;
     struct mm_selection selection;   /* which part of the result the client wants */
     char out[MM_STORE_NAME_MAX + 1]; /* name under which the result is stored; "" if it is not stored */
@@ -72,6 +74,10 @@ struct mm_product mm_call_product(const struct mm_call *call);
  * result's type or `verify` excludes the activation. */
 enum mm_status mm_call_epilogue(const struct mm_call *call, struct mm_product *product,
                                 struct mm_error *error);
+
+/* Returns what the bits of a row of C do not depend on: "rows" if they do not depend on the other rows, or
+ * NULL if that is not known. With the variant `auto`, the rows decide which variant ran. */
+const char *mm_call_reproducible(const struct mm_call *call, const struct mm_variant *ran);
 
 enum { MM_EPILOGUE_TEXT_MAX = 32 };
 

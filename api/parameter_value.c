@@ -4,6 +4,7 @@
 #include "api/element.h"
 #include "api/result.h"
 #include "api/slice.h"
+#include "gpu/queue/job.h"
 #include "gpu/store/store.h"
 
 #include <float.h>
@@ -35,6 +36,8 @@ static const struct {
          "a string or an array of \"sum\", \"trace\", \"min\", \"max\", \"max_abs\", \"norm\" and "
          "\"finite\""},
     [MM_KIND_COUNT] = {"a whole decimal number from 1 to 4294967295", "a whole number from 1 to 4294967295"},
+    [MM_KIND_DEVICES] = {"a whole decimal number from 1 to 4294967295, all or auto",
+                         "a whole number from 1 to 4294967295, \"all\" or \"auto\""},
     [MM_KIND_WHOLE] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_TIME] = {"a whole decimal number of at least 1", "a whole number of at least 1"},
     [MM_KIND_SECONDS] = {"a whole decimal number from 1 to 31536000", "a whole number from 1 to 31536000"},
@@ -157,6 +160,12 @@ static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool i
     return kind != MM_KIND_TIME || is_text || given->number < DBL_MAX;
 }
 
+static bool read_devices(const struct mm_value *given, bool is_text, uint64_t *number) {
+    const bool is_all = text_is(given, "all");
+    *number = is_all ? MM_DEVICES_ALL : MM_DEVICES_AUTO;
+    return is_all || text_is(given, "auto") || read_bounded(MM_KIND_COUNT, given, is_text, number);
+}
+
 bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
                   union mm_parameter_value *value) {
     const struct mm_slice text = {given->text, given->length};
@@ -177,6 +186,8 @@ bool mm_kind_read(enum mm_kind kind, const struct mm_value *given, bool is_text,
         return given->kind == MM_VALUE_TEXT && mm_result_read_range(text, &value->range);
     case MM_KIND_FIGURES:
         return given->kind == MM_VALUE_TEXT && mm_result_read_figures(text, &value->number);
+    case MM_KIND_DEVICES:
+        return read_devices(given, is_text, &value->number);
     case MM_KIND_COUNT:
     case MM_KIND_WHOLE:
     case MM_KIND_TIME:

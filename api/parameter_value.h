@@ -24,6 +24,7 @@ enum mm_kind {
     MM_KIND_RANGE,
     MM_KIND_FIGURES,   /* uses `number`: bits of enum mm_figure */
     MM_KIND_COUNT,     /* uses `number`: from 1 to 2³²−1 */
+    MM_KIND_DEVICES,   /* uses `number`: as MM_KIND_COUNT, MM_DEVICES_ALL or MM_DEVICES_AUTO */
     MM_KIND_WHOLE,     /* uses `number`: from 1, saturates at MM_PARAMETER_WHOLE_MAX */
     MM_KIND_TIME,      /* like MM_KIND_WHOLE, but rejects a JSON number beyond all doubles */
     MM_KIND_SECONDS,   /* uses `number`: from 1 to the seconds of a year */

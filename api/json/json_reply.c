@@ -2,6 +2,7 @@
  * time. */
 #include "api/json/json_reply.h"
 
+#include "api/call.h"
 #include "api/json/json_array.h"
 #include "api/json/json_scan.h"
 #include "api/json/utf8.h"
@@ -109,6 +110,11 @@ char *mm_json_put_run(char *end, const struct mm_answer *answer) {
     end = mm_put_text(mm_put_text(end, ", "), rate_keys[outcome->ran->op]);
     end = mm_put_millionths(end, (uint64_t)round(mm_outcome_rate(outcome) * 1e6));
     end = mm_put_digits(mm_put_text(end, ", \"batched\": "), outcome->batched);
+    const char *reproducible = mm_call_reproducible(answer->call, outcome->ran);
+    if (outcome->ran->op == MM_MATMUL)
+        end = mm_put_digits(mm_put_text(end, ", \"devices\": "), outcome->devices);
+    if (reproducible != NULL)
+        end = mm_json_put_name(end, ", \"reproducible\": \"", reproducible);
     if (outcome->tiles > 0)
         end = mm_put_digits(mm_put_text(end, ", \"tiles\": "), outcome->tiles);
     return put_path(end, &outcome->path);

@@ -82,6 +82,7 @@ static const struct mm_parameter rows[] = {
     ROW("transpose_a", FLAG, call.operands.of[MM_OPERAND_A].is_transposed),
     ROW("transpose_b", FLAG, call.operands.of[MM_OPERAND_B].is_transposed),
     ROW("tile", COUNT, call.tile),
+    ROW("devices", DEVICES, call.devices),
     ROW("vendor", PERMISSION, call.allow_vendor),
     ROW("accuracy", ACCURACY, call.allow_tf32),
     ROW("verify", FLAG, call.verify),

@@ -202,8 +202,9 @@ class Products(WithServer):
 
     def test_last(self):
         self.assertIsNone(self.client.last)
-        self.check(self.whole(64, 64), self.whole(64, 64), variant="tiled_16", verify=True)
+        self.check(self.whole(64, 64), self.whole(64, 64), variant="tiled_16", verify=True, devices="auto")
         last = self.client.last
+        self.assertEqual(last.devices, 1)
         self.assertEqual((last.variant, last.backend, last.shape), ("tiled_16", "cpu", (64, 64)))
         self.assertEqual(set(last.timing), set("receive decode queue upload kernel download encode total".split()))
         self.assertTrue(0 < last.timing["kernel"] <= last.timing["total"] <= last.round_trip_ms, last)

@@ -5,6 +5,7 @@
 #include "gpu/queue/self_test.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,32 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
         return status;
     job->work.backend = backend;
     job->variant = variant;
+    return MM_OK;
+}
+
+enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices, struct mm_job *job,
+                                struct mm_error *error) {
+    const struct mm_backend *backend = job->work.backend;
+    unsigned count = 0;
+    for (size_t index = 0; index < engine->device_count; index++)
+        count += engine->devices[index]->backend == backend;
+    if (devices > count && devices != MM_DEVICES_ALL)
+        return mm_fail_field(error, MM_UNSUPPORTED, "devices",
+                             "devices is %" PRIu64 ", but %s has %u; ask for at most %u, or for all", devices,
+                             backend->name, count, count);
+    job->weighs_devices = devices == MM_DEVICES_AUTO;
+    job->devices = job->weighs_devices || devices == MM_DEVICES_ALL ? count : (unsigned)devices;
+    if (job->weighs_devices && (job->stores_c || job->variant->needs_whole))
+        job->devices = 1;
+    if (job->devices > 1 && job->variant->needs_whole)
+        return mm_fail_field(error, MM_UNSUPPORTED, "devices",
+                             "several devices cannot share a product of variant %s, because its bits would "
+                             "depend on the devices; leave devices out, or choose another variant",
+                             job->variant->name);
+    if (job->devices > 1 && job->stores_c)
+        return mm_fail_field(error, MM_UNSUPPORTED, "devices",
+                             "with out, one device computes the result and stores it; leave devices or out "
+                             "out");
     return MM_OK;
 }
 

@@ -92,6 +92,13 @@ struct mm_watch_counts mm_engine_watch_counts(const struct mm_engine *engine);
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend,
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
+/* Sets how many devices may compute the job: job->devices and job->weighs_devices. `devices` is a number,
+ * MM_DEVICES_ALL or MM_DEVICES_AUTO. The caller has set the job's backend, variant and stores_c.
+ * MM_UNSUPPORTED if the backend has fewer devices, if several devices cannot share a product of this variant,
+ * or if C must stay on one device. Any thread. */
+enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices, struct mm_job *job,
+                                struct mm_error *error);
+
 /* Finds a backend without open devices by name, or returns NULL. The variants of such a backend can be
  * described, but not run. Any thread. */
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name);

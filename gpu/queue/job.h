@@ -11,6 +11,10 @@
 struct mm_device_copy;
 struct mm_shares;
 
+/* How many devices may compute a product, besides a number: all that there are, or as many as pay. */
+enum { MM_DEVICES_AUTO = 0 };
+#define MM_DEVICES_ALL UINT32_MAX
+
 /* Products that one launch may compute together. */
 enum { MM_BATCH_MAX = 64 };
 

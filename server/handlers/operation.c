@@ -83,6 +83,8 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     if (status == MM_OK)
         status = check_result(request, error);
     if (status == MM_OK)
+        status = mm_engine_divide(engine, call->devices, &operation->job, error);
+    if (status == MM_OK)
         status = mm_engine_check(engine, &operation->job, error);
     return status == MM_OK ? mm_operation_check_verify(request, error) : status;
 }

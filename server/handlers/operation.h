@@ -26,7 +26,7 @@ struct mm_operation {
     char expected_etag[MM_ETAG_MAX + 1]; /* tag of the value to replace; "": no value */
     size_t result_bytes;
     size_t reply_bytes;         /* maximal length of the reply's text; 0: the reply is binary */
-    struct mm_buffer scratch;   /* operands from the host, followed by the check's data */
+    struct mm_buffer scratch;   /* operands from the host, then the check's data or the devices' shares */
     struct mm_buffer result;    /* the result, if it will be stored under `out` */
     struct mm_buffer output;    /* the reply's text, followed by the result or a part of it */
     struct mm_reply_body reply; /* takes ownership of `output` */

@@ -2,6 +2,7 @@
 #include "server/handlers/operation.h"
 
 #include "gpu/check/verify.h"
+#include "gpu/queue/share.h"
 
 /* Bytes of host memory for the job's check. 0 if there is no check, or if a GPU checks in its own memory. */
 static size_t check_bytes(const struct mm_operation *operation) {
@@ -9,6 +10,13 @@ static size_t check_bytes(const struct mm_operation *operation) {
     const bool has_check =
         operation->call.verify && operation->job.work.backend->is_host && product->m > 0 && product->n > 0;
     return has_check ? mm_verify_bytes(product) : 0;
+}
+
+/* Bytes of host memory for the shares of several devices. A host backend has only one device, so a request
+ * never needs both these bytes and check_bytes. */
+static size_t shares_bytes(const struct mm_operation *operation) {
+    const unsigned devices = operation->job.devices;
+    return devices > 1 ? mm_shares_bytes(devices) : 0;
 }
 
 enum mm_status mm_operation_check_verify(const struct mm_request *request, struct mm_error *error) {
@@ -51,8 +59,8 @@ bool mm_operation_copies_part(const struct mm_operation *operation) {
 /* Memory that the request needs besides its body. A size is rounded up if other data follows in its block. */
 struct need {
     size_t operand_bytes[MM_OPERANDS_MAX]; /* operands that the host generates or copies from a device */
-    size_t scratch_bytes;                  /* all operands above, followed by the check's data */
-    size_t result_bytes;                   /* the result, if the store will own it */
+    size_t scratch_bytes; /* all operands above, followed by the check's data or the shares */
+    size_t result_bytes;  /* the result, if the store will own it */
     size_t text_bytes;
     size_t output_bytes; /* the reply's text, followed by the result or a part of it */
 };
@@ -72,7 +80,7 @@ static struct need find_need(const struct mm_operation *operation) {
     const struct mm_job *job = &operation->job;
     const bool is_host = job->work.backend->is_host;
     struct need need = {0};
-    need.scratch_bytes = check_bytes(operation);
+    need.scratch_bytes = check_bytes(operation) + shares_bytes(operation);
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         if (is_host && mm_source_is_off_host(&job->sources[index]))
             need.operand_bytes[index] = aligned(mm_matrix_bytes(mm_product_operand(&job->product, index)));
@@ -108,6 +116,7 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
     }
     if (check_bytes(operation) > 0)
         job->verify_memory = scratch;
+    job->shares = shares_bytes(operation) > 0 ? (struct mm_shares *)(void *)scratch : NULL;
     product->c.data = job->keeps_c ? operation->result.data
                       : need->output_bytes > need->text_bytes
                           ? (char *)operation->output.data + need->text_bytes

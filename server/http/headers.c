@@ -11,8 +11,9 @@
 static const char exposed[] =
     "X-Request-Id, traceparent, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, "
     "Matmul-Shape, "
-    "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, Matmul-Tiles, "
-    "Matmul-Path, Matmul-Verify, ETag, Location, Inference-Header-Content-Length";
+    "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, "
+    "Matmul-Devices, Matmul-Tiles, Matmul-Path, Matmul-Verify, ETag, Location, "
+    "Inference-Header-Content-Length";
 
 struct mm_cors mm_cors_decide(const struct mm_options *options, const char *origin) {
     const char *allowed = options->cors_origin;

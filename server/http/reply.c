@@ -236,6 +236,14 @@ static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) 
     add_header(response, "Server-Timing", value);
 }
 
+static void add_devices(struct MHD_Response **response, unsigned devices) {
+    char value[MM_DIGITS_MAX + 1];
+    if (devices < 2)
+        return;
+    *mm_put_digits(value, devices) = '\0';
+    add_header(response, "Matmul-Devices", value);
+}
+
 static void add_path(struct MHD_Response **response, const struct mm_path *path) {
     char text[MM_PATH_TEXT_MAX];
     if (path->kind == MM_PATH_NONE)
@@ -321,6 +329,7 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Variant", job->outcome.ran->name);
     add_header(&response, "Matmul-Backend", job->work.backend->name);
     add_header(&response, "Matmul-Device", job->work.device->name);
+    add_devices(&response, job->outcome.devices);
     add_tiles(&response, job->outcome.tiles);
     add_path(&response, &job->outcome.path);
     add_verification(&response, &job->outcome.verification);

@@ -50,14 +50,14 @@ expect "/v1/variants: rows with tiles" 200 '[.variants[] | select(has("tiles")) 
 # The path of a result is in JSON, in a header and in the metrics. Variants with only one path report no path.
 for row in 'certified certified' 'repaired repaired:5000000000' 'simt simt' 'naive '; do
     variant=${row%% *} path=${row#* } with_path=' path'
-    [ -n "$path" ] || with_path=
+    [ -n "$path" ] || with_path=' reproducible'
     [ -z "$path" ] || same "$variant: the metric at first" 0 "$(metric "path_total{path=\"$variant\"}")"
     for type in application/octet-stream application/x-npy application/json; do
         ask "/v1/matmul?variant=$variant" -H "Accept: $type" -d "{$product}"
         expect "$variant as $type" 200 Matmul-Path: "$path"
     done
     expect "$variant" 200 '.path // ""' "$path" \
-        'keys_unsorted | join(" ")' "c shape dtype variant backend device gflops batched$with_path timing"
+        'keys_unsorted | join(" ")' "c shape dtype variant backend device gflops batched devices$with_path timing"
     [ -z "$path" ] || same "$variant: the metric" 3 "$(metric "path_total{path=\"$variant\"}")"
 done
 stop

@@ -59,8 +59,8 @@ class Document:
 
     def conform_text(self, text, schema, what):
         """Converts a header or a parameter from text to its schema's type."""
-        kind = self.follow(schema).get("type")
-        if kind == "integer" and text.removeprefix("-").isdecimal():
+        kind = self.follow(schema).get("type", "")
+        if "integer" in kind and text.removeprefix("-").isdecimal():
             text = int(text)
         elif kind == "number":
             text = float(text)

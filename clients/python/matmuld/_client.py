@@ -137,8 +137,8 @@ class Client:
         An operand is anything that numpy.asarray accepts, a torch tensor, a Stored or a Product. Arrays are
         sent without a copy, or in pieces if they have gaps or another type. `dtype` converts the result in the
         client. Parameters have the names of POST /v1/matmul: variant, backend, result_dtype, transpose_a,
-        transpose_b, timeout_ms, tile, vendor, accuracy, verify, and the slices rows and cols. `verify` raises
-        no exception: its result is in `last.verify`.
+        transpose_b, timeout_ms, tile, devices, vendor, accuracy, verify, and the slices rows and cols. `verify`
+        raises no exception: its result is in `last.verify`.
 
         With these parameters the result is activation(alpha·a·b + beta·c + bias), rounded once:
 

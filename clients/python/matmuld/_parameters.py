@@ -28,6 +28,7 @@ class Options(TypedDict, total=False):
     transpose_b: Union[bool, None]
     timeout_ms: Union[int, None]
     tile: Union[int, None]
+    devices: Union[int, Literal["all", "auto"], None]
     vendor: Union[Literal["allow", "never"], None]
     accuracy: Union[Literal["float32", "tf32"], None]
     verify: Union[bool, None]

@@ -21,14 +21,15 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 class Reply:
     """Facts about a product. `timing` contains the server's times in milliseconds: receive, decode, queue,
     upload, kernel, download, encode and total (docs/http-api.md). `round_trip_ms` is the client's time from
-    call to result. `verify` contains residual, bound, passed, rows_unjudged and relative_error, or is None if
-    you did not request the check."""
+    call to result. `devices` is the number of devices that computed the product. `verify` contains residual,
+    bound, passed, rows_unjudged and relative_error, or is None if you did not request the check."""
 
     shape: Tuple[int, ...]
     dtype: str
     variant: str
     backend: str
     device: str
+    devices: int
     path: Optional[str]
     verify: Optional[Dict[str, Any]]
     timing: Dict[str, float]
@@ -37,7 +38,7 @@ class Reply:
 
     def _repr_html_(self) -> str:
         rows: List[Tuple[str, Any]] = [
-            (name, getattr(self, name)) for name in ("shape", "dtype", "variant", "backend", "device", "path", "verify")
+            (name, getattr(self, name)) for name in ("shape", "dtype", "variant", "backend", "device", "devices", "path", "verify")
         ]
         rows += [(f"{name} ms", f"{ms:.3f}") for name, ms in self.timing.items()]
         rows.append(("round trip ms", f"{self.round_trip_ms:.3f}"))
@@ -64,6 +65,7 @@ def parse_reply(headers: Headers, round_trip_ms: float) -> Reply:
         variant=headers.get("matmul-variant", ""),
         backend=headers.get("matmul-backend", ""),
         device=headers.get("matmul-device", ""),
+        devices=int(headers.get("matmul-devices", "1")),
         path=headers.get("matmul-path"),
         verify=_parse_verify(verify) if verify else None,
         timing={name: float(ms) for name, ms in spans},

@@ -3,8 +3,9 @@
  * variables control the backends. MATMULD_FAULTY_HOLD names a file. While it exists, products whose A begins
  * with 7777 do not finish. The files with suffix .open, .fill and .benchmark delay other work.
  * MATMULD_FAULTY_TILE is a tile for which `tiled` returns a wrong C. MATMULD_FAULTY_DEVICES and
- * MATMULD_FAULTY_MIB are the number of devices (default 1) and the memory of each (default 1024). If
- * MATMULD_FAULTY_FILL is set, filling matrices fails. */
+ * MATMULD_FAULTY_MIB are the number of devices (default 1) and the memory of each (default 1024). Devices 0
+ * to 2 are peers. Of a product on several devices, `loses_device` loses device 1. If MATMULD_FAULTY_FILL is
+ * set, filling matrices fails. */
 #include "gpu/device/backend.h"
 #include "gpu/lab/traffic/traffic.h"
 #include "gpu/check/verify.h"
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICES_MAX = 2, HELD_MS = 5, BENCHMARK_PIECE_MS = 100 };
+enum { DEVICES_MAX = 4, PEERS = 3, HELD_MS = 5, BENCHMARK_PIECE_MS = 100 };
 
 static const float held_first = 7777;
 
@@ -88,7 +89,7 @@ static enum mm_status run_out_of_memory(const struct mm_product *product, struct
 /* Marks the device as failed. A job that the test delays still runs until the test releases it. */
 static enum mm_status lose_device(const struct mm_product *product, struct mm_lane *lane,
                                   struct mm_error *error) {
-    if (product->m != 1)
+    if (product->m != 1 && (product->whole.m == 0 || busy->index != 1))
         return multiply(product, lane, error);
     __atomic_store_n(&busy->failed, 1, __ATOMIC_RELAXED);
     wait_until_told(product);
@@ -165,12 +166,16 @@ static bool predict(const struct mm_product *product, unsigned tile, struct mm_t
 static const struct mm_variant variants[] = {
     [ROW_NAIVE] = {.name = "naive",
                    .summary = "predicts its traffic",
+                   .is_row_by_row = true,
                    .launch[MM_FLOAT32] = multiply,
                    .traffic = predict},
     [ROW_VENDOR] = ROW("vendors", multiply),
     ROW("fails", fail_job),
     ROW("needs_memory", run_out_of_memory),
-    ROW("loses_device", lose_device),
+    {.name = "loses_device",
+     .summary = "simulates a failure",
+     .is_row_by_row = true,
+     .launch[MM_FLOAT32] = lose_device},
     ROW("lies", begin_to_lie),
     {.name = "tiled",
      .summary = "tells its tile",
@@ -192,7 +197,8 @@ static const struct mm_variant variants[] = {
 static enum mm_status count(unsigned *count, struct mm_error *error) {
     const char *told = getenv("MATMULD_FAULTY_DEVICES");
     (void)error;
-    *count = told != NULL && strcmp(told, "2") == 0 ? DEVICES_MAX : 1;
+    *count = told != NULL ? (unsigned)strtoul(told, NULL, 10) : 1;
+    *count = *count < DEVICES_MAX ? *count : DEVICES_MAX;
     return MM_OK;
 }
 
@@ -213,6 +219,9 @@ static enum mm_status open_device(unsigned index, struct mm_device **opened, str
                                         .memory_bytes = memory_bytes(),
                                         .pci_bus_id = "FFFF:FF:0X.0",
                                         .shared_bank_bytes = 4};
+    for (unsigned peer = 0; peer < PEERS; peer++)
+        if (index < PEERS && peer != index)
+            devices[index].peers |= UINT64_C(1) << peer;
     devices[index].pci_bus_id[9] = (char)('0' + index);
     *opened = &devices[index];
     return MM_OK;
@@ -292,19 +301,21 @@ static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struc
     return MM_OK;
 }
 
-/* Sets the operand's address. A value on another device is copied first. */
-static void find(struct mm_matrix *operand, const struct mm_source *source) {
+/* Sets the address of an operand of the job. A value on another device is copied first. */
+static void find(const struct mm_job *job, struct mm_product *product, enum mm_operand_index index) {
+    const struct mm_source *source = &job->sources[index];
     struct mm_stored *value = source->stored;
     if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
         return;
-    operand->data = mm_source_find(source, busy);
-    if (operand->data != NULL)
-        return;
-    struct stored_copy *copy = make_copy(busy, value->bytes);
-    copy->head.read = NULL;
-    operand->data = memcpy(copy->elements, value->only_copy->data, value->bytes);
-    mm_stored_add_copy(value, &copy->head);
-    __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+    void *data = mm_source_find(source, busy);
+    if (data == NULL) {
+        struct stored_copy *copy = make_copy(busy, value->bytes);
+        copy->head.read = NULL;
+        data = memcpy(copy->elements, value->only_copy->data, value->bytes);
+        mm_stored_add_copy(value, &copy->head);
+        __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+    }
+    mm_job_place_operand(job, product, index, data);
 }
 
 static void return_c(const struct mm_job *job) {
@@ -322,15 +333,16 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     (void)lane;
     (void)jobs_count; /* is always 1, because all jobs have different keys */
     busy = begun_on;
-    find(&product.a, &job->sources[MM_OPERAND_A]);
-    find(&product.b, &job->sources[MM_OPERAND_B]);
+    find(job, &product, MM_OPERAND_A);
+    find(job, &product, MM_OPERAND_B);
     c_copy = NULL;
-    const size_t c_bytes = mm_matrix_bytes(&product.c);
+    const size_t c_bytes = product.m * product.n * sizeof(float);
     if (job->stores_c && c_bytes > mm_device_stored_bytes_max(begun_on) - mm_device_stored_bytes(begun_on)) {
         mm_fail(&job->work.error, MM_STORE_FULL, "simulated full device");
         return;
     }
-    c_copy = job->stores_c || job->part != NULL ? make_copy(begun_on, c_bytes) : NULL;
+    c_copy =
+        job->stores_c || job->part != NULL || product.c.data == NULL ? make_copy(begun_on, c_bytes) : NULL;
     if (c_copy != NULL)
         product.c = mm_matrix_dense(MM_FLOAT32, product.m, product.n, c_copy->elements);
     if (strcmp(job->outcome.ran->name, "loses_device") != 0)

@@ -1,5 +1,6 @@
 /* Tests the parsing of parameters: every parameter as text, and large numbers in JSON. */
 #include "api/call.h"
+#include "gpu/queue/job.h"
 #include "tests/unit/unit.h"
 
 #include <float.h>
@@ -51,6 +52,9 @@ static const struct {
     {"accuracy", "float32", 0},
     {"tile", "16", 16},
     {"tile", "4294967295", UINT32_MAX},
+    {"devices", "2", 2},
+    {"devices", "all", MM_DEVICES_ALL},
+    {"devices", "auto", MM_DEVICES_AUTO},
 };
 
 static void test_good_texts(void **state) {
@@ -82,6 +86,7 @@ static const struct {
     {"verify", MM_BAD_REQUEST, "on|yes"},
     {"vendor", MM_BAD_REQUEST, "Allow|allowed|true|1|"},
     {"accuracy", MM_BAD_REQUEST, "TF32|float64|high|1|"},
+    {"devices", MM_BAD_REQUEST, "0|-1|4294967296|ALL|autos|"},
     {"tile", MM_BAD_REQUEST, "4294967296|9999999999999999999999999999999999999999|0|-4|large"},
     {"tiles", MM_BAD_REQUEST, "16"},
     {"alpha", MM_BAD_REQUEST, "|NaN|inf|0x1|+1|.5|1.|1e|1 | 1|one|1,5"},

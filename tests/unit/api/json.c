@@ -247,6 +247,8 @@ static const struct refused products[] = {
     {"{`a`: [[1]], `verify`: 1" B, "verify", 1, 24, "is 1, but must be true or false"},
     {"{`a`: [[1]], `vendor`: true" B, "vendor", 1, 24, "is true, but must be \"allow\" or \"never\""},
     {"{`a`: [[1]], `tile`: 16.5" B, "tile", 1, 22, "is 16.5, but must be a whole number"},
+    {"{`a`: [[1]], `devices`: `2`" B, "devices", 1, 25, "is the string"},
+    {"{`a`: [[1]], `devices`: 0" B, "devices", 1, 25, "or \"auto\""},
     {"{`a`: [[1]], `tile`: null" B, "tile", 1, 22, "is null"},
     {"{`a`: [[1]], `tile`: `16`" B, "tile", 1, 22, "is the string"},
     {"{`a`: [[1]], `tile`: 0" B, "tile", 1, 22, "is 0, but must be a whole number from 1 to"},

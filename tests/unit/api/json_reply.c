@@ -95,7 +95,8 @@ static void test_reply(void **state) {
         float elements[4];
         char expected[1024], dims[64] = "";
         struct mm_device device = {.backend = &backend};
-        struct mm_job job = {.work.device = &device, .outcome = {.ran = &variant, .batched = 1}};
+        struct mm_job job = {.work.device = &device,
+                             .outcome = {.ran = &variant, .batched = 1, .devices = 1}};
         uint64_t span_ns[MM_SPAN_COUNT] = {1000000, 1, 0, 123456, replies[index].kernel_ns, 1234567890123};
         memcpy(elements, replies[index].elements, sizeof elements);
         job.product = (struct mm_product){.m = m, .k = replies[index].k, .n = n};
@@ -109,7 +110,8 @@ static void test_reply(void **state) {
             expected, sizeof expected,
             "{`c`: %s, `shape`: [%s], `dtype`: `float32`, `variant`: `tiled_16`, `backend`: `cuda`, "
             "`device`: "
-            "`%s`, `gflops`: %s, `batched`: 1, `timing`: {`receive_ms`: 1.000000, `decode_ms`: 0.000001, "
+            "`%s`, `gflops`: %s, `batched`: 1, `devices`: 1, `timing`: {`receive_ms`: 1.000000, `decode_ms`: "
+            "0.000001, "
             "`queue_ms`: 0.000000, "
             "`upload_ms`: 0.123456, `kernel_ms`: %s, `download_ms`: 1234567.890123, `encode_ms`: 0.500000, "
             "`total_ms`: 60000.000001}}",
@@ -128,6 +130,7 @@ static void test_widest_reply(void **state) {
                              .outcome.ran = &variant,
                              .outcome.batched = UINT32_MAX,
                              .outcome.tiles = SIZE_MAX,
+                             .outcome.devices = UINT32_MAX,
                              .outcome.path = {MM_PATH_REPAIRED, UINT64_MAX},
                              .outcome.verification = {.is_done = true,
                                                       .residual = 1.23456789012345e-300,
