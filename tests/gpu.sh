@@ -101,6 +101,45 @@ ask_server() {
     return $code
 }
 
+# same_on_all QUERY [CURL_ARGUMENT...]: computes a product on one GPU and on all GPUs. Sets code to 1 unless all GPUs
+# computed it, with equal bits and by the same path.
+same_on_all() {
+    query=$1
+    shift
+    for devices in 1 all; do
+        curl -sS -X POST -H 'Accept: application/octet-stream' -D "$logs/devices.$devices.head" -o "$logs/devices.$devices" \
+            "$@" "$url/v1/matmul?$query&devices=$devices" || code=1
+        grep -i '^matmul-path\|^matmul-verify.*passed,' "$logs/devices.$devices.head" | sed 's/residual.*passed,/passed,/; s/relative.*//' \
+            >"$logs/devices.$devices.facts"
+    done
+    if grep -qi "^matmul-devices: $gpus" "$logs/devices.all.head" && cmp "$logs/devices.1" "$logs/devices.all" &&
+        cmp "$logs/devices.1.facts" "$logs/devices.all.facts"; then
+        echo "equal: $query"
+    else
+        echo "other bits, path or devices: $query"
+        code=1
+    fi
+}
+
+ask_devices() {
+    serve devices --backend cuda
+    code=0
+    gpus=$(curl -fsS "$url/v1/devices" | jq '[.devices[] | select(.backend == "cuda")] | length')
+    curl -fsS "$url/v1/devices" | jq -c '[.devices[].peers]'
+    generated='a_from=uniform(1)&b_from=uniform(2)'
+    for type in float32 'float32&variant=simt' 'float32&variant=tf32' 'float32&variant=tiled_32' bfloat16 float16 \
+        float8_e4m3fn int8 int32 'float64&variant=tensor'; do
+        [ "$gpus" -lt 2 ] || same_on_all "m=5000&k=2048&n=7001&$generated&verify=1&dtype=$type"
+    done
+    # An infinity in the last row is in one share only, but the slow path must compute all shares.
+    { seq $((2048 * 512 - 1)) | awk '{ print sin($1) }' && echo inf; } | tests/http/float32.py encode >"$logs/infinite"
+    [ "$gpus" -lt 2 ] || same_on_all 'm=2048&k=512&n=2048&b_from=uniform(2)&variant=fp32_tensor' \
+        -H 'Content-Type: application/octet-stream' --data-binary "@$logs/infinite"
+    kill "$server" && wait "$server" || code=1
+    [ "$gpus" -gt 1 ] || code=77
+    return $code
+}
+
 # benchmark REQUEST: prints the rows as a table, and gets them as JSON. Sets code to 1 if a row is wrong.
 benchmark() {
     curl -sS --fail-with-body --max-time 300 "$url/v1/benchmark" -H 'Accept: text/plain' -d "$1" || code=1
@@ -264,6 +303,8 @@ step accuracy measure_accuracy
 step counters sh bench/counters.sh "$build"
 step profile sh bench/profile.sh "$build"
 step server ask_server
+step devices "$build/tests/kernels/devices" cuda
+step devices_all ask_devices
 step describe env MATMULD="$build/server/matmuld" sh tests/http/describe.sh
 step benchmark ask_benchmark
 step epilogue env MATMULD="$build/server/matmuld" sh tests/http/epilogue.sh cuda
