@@ -56,6 +56,7 @@ enum mm_status mm_cuda_simt_enqueue(const struct mm_plan *plan, const struct mm_
 
 enum mm_status mm_cuda_simt(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error) {
     plan->workspace_bytes = SIMT_BYTES;
+    plan->cuts.rows = 64;
     return MM_OK;
 }
 
@@ -171,6 +172,25 @@ static void each_shape_has_its_memory(void **state) {
     }
 }
 
+/* The kernel decides about the slow path by the limit of the whole. The last share has all shared tiles. */
+static void shares_are_computed_as_in_the_whole(void **state) {
+    const struct mm_product product = product_of(1900, 2048, 2000);
+    struct mm_plan plan = {.device = &device.head};
+    assert_int_equal(mm_cuda_fp32_tensor(&product, &plan, NULL), MM_OK);
+    launch(&product, false);
+    const struct mm_fp32_plan whole = seen.plan;
+    assert_true(whole.schedule.sharers > 0 && plan.cuts.rows == 1024);
+    for (size_t row = 0; row <= 1024; row += 1024) {
+        struct mm_product share =
+            mm_product_part(&product, MM_MATMUL, row, row == 0 ? 1024 : 876, 0, product.n);
+        share.whole = (struct mm_whole){1900, 2000, row, 0};
+        share.a.data = scratch;
+        expect_pieces(launch(&share, false));
+        assert_int_equal(seen.plan.uncertain_max, whole.uncertain_max);
+        assert_int_equal(seen.plan.schedule.sharers, row == 0 ? 0 : whole.schedule.sharers);
+    }
+}
+
 /* The halves of a stored operand are computed only once. Later products use these halves. */
 static void halves_are_kept(void **state) {
     const struct mm_product product = product_of(300, 70, 80);
@@ -224,5 +244,5 @@ static void compute_capability_9_0_is_required(void **state) {
     }
 }
 
-RUN_TESTS(each_shape_has_its_memory, halves_are_kept, small_and_huge_products_are_left_to_simt,
-          compute_capability_9_0_is_required)
+RUN_TESTS(each_shape_has_its_memory, shares_are_computed_as_in_the_whole, halves_are_kept,
+          small_and_huge_products_are_left_to_simt, compute_capability_9_0_is_required)

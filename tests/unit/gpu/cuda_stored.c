@@ -45,6 +45,35 @@ static void release(void) {
     value = (struct mm_stored){.data = NULL};
 }
 
+/* Computes C by four shares. Each reads its columns of B in the copy of the whole B, and A is generated. */
+static void shares_read_their_parts(void **state) {
+    const struct mm_source uniform = {.kind = MM_SOURCE_UNIFORM, .seed = 9};
+    make(0);
+    (void)mm_source_generate(&uniform, &jobs[0]->product.a, 0, 18 * 20, NULL);
+    fake_cuda.copies = 0;
+    for (unsigned part = 0; part < 4; part++) {
+        const size_t row = part / 2 * 7, rows = part < 2 ? 7 : 11, col = part % 2 * 12,
+                     cols = part % 2 ? 5 : 12;
+        struct mm_job *job = jobs[1];
+        *job = *jobs[0];
+        job->product = mm_product_part(&jobs[0]->product, MM_MATMUL, row, rows, col, cols);
+        job->product.a.data = NULL;
+        job->product.whole = (struct mm_whole){18, 17, row, col};
+        job->sources[MM_OPERAND_A] = uniform;
+        job->sources[MM_OPERAND_A].first = row * 20;
+        job->sources[MM_OPERAND_B].first = col;
+        job->sources[MM_OPERAND_B].gap = 17 - cols;
+        plan_job(&tests[1]);
+        assert_int_equal(job->work.batch_key, 0);
+        run(0, &jobs[1], 1);
+        assert_int_equal(job->work.error.status, MM_OK);
+        assert_int_equal(job->outcome.uploaded_bytes, part == 0 ? B_BYTES : 0);
+    }
+    expect_product(&tests[0]);
+    assert_int_equal(fake_cuda.copies, 1 + 4); /* B, and each share's block of C */
+    release();
+}
+
 static void stored_operand_is_copied_once(void **state) {
     make(0);
     assert_int_equal(jobs[0]->work.batch_key, 0); /* the device has no copy of B yet */
@@ -353,10 +382,10 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     assert_int_equal(fake_cuda.events, 0);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, device_copy_is_freed_for_jobs,
-                  without_a_device_copy_each_job_copies, error_names_the_memory_for_both_operands,
-                  too_large_values_are_uploaded, value_outlives_the_device, derived_data_is_kept,
-                  stored_result_stays_on_the_device, a_result_is_an_operand,
-                  copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
+RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_parts,
+                  device_copy_is_freed_for_jobs, without_a_device_copy_each_job_copies,
+                  error_names_the_memory_for_both_operands, too_large_values_are_uploaded,
+                  value_outlives_the_device, derived_data_is_kept, stored_result_stays_on_the_device,
+                  a_result_is_an_operand, copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
                   first_result_that_fits_is_stored, reserved_memory_goes_to_a_job_that_fits,
                   a_job_that_fails_leaves_nothing)

@@ -116,6 +116,40 @@ static void tiles_are_chosen(void **state) {
     }
 }
 
+/* Returns the rows from `row` on, and the columns from `col` on. */
+static struct mm_product last_share(const struct mm_product *product, size_t row, size_t col) {
+    struct mm_product share =
+        mm_product_part(product, MM_MATMUL, row, product->m - row, col, product->n - col);
+    share.whole = (struct mm_whole){product->m, product->n, row, col};
+    return share;
+}
+
+/* A share alone would have other tiles. The last share has the tiles that clusters share, other shares have
+ * none. */
+static void shares_are_tiled_as_the_whole(void **state) {
+    unsigned sharing = 0;
+    for (size_t index = 0; index < COUNT(dtypes); index++) {
+        const struct mm_product product = product_of(dtypes[index], 5000, 4096, 4100, 0);
+        struct mm_plan plan = {.device = &device.head};
+        assert_int_equal(mm_cuda_tensor(&product, &plan, NULL), MM_OK);
+        launch(&product);
+        const struct mm_tensor_plan whole = seen.plan;
+        struct mm_product share = last_share(&product, 4096, 0);
+        assert_int_equal(4096 % plan.cuts.rows, 0);
+        sharing += whole.schedule.sharers > 0;
+        launch(&share);
+        assert_int_equal(seen.plan.rows, whole.rows);
+        assert_int_equal(seen.plan.cols, whole.cols);
+        assert_int_equal(seen.plan.schedule.sharers, whole.schedule.sharers);
+        assert_int_equal(seen.plan.schedule.share, whole.schedule.share);
+        share = last_share(&share, 0, 0);
+        share.whole = (struct mm_whole){9096, 4100, 4096, 0}; /* not the last share */
+        launch(&share);
+        assert_int_equal(seen.plan.schedule.sharers, 0);
+    }
+    assert_true(sharing > 0);
+}
+
 /* Small products share launches. They need no workspace, and a pass applies their epilogues. */
 static void small_products_have_a_batch_kernel(void **state) {
     static const struct {
@@ -344,4 +378,4 @@ RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen,
           small_products_have_a_batch_kernel, stacks_have_their_memory, int32_is_split, copies_are_kept,
           copies_of_a_and_b_differ, other_kernels_compute_without_k, blocks_share_multiprocessors,
           unaligned_operands_are_copied_by_threads, epilogues_that_kernels_lack_are_a_pass,
-          a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused)
+          a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused, shares_are_tiled_as_the_whole)
