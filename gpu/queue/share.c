@@ -270,12 +270,15 @@ static bool moves(struct mm_share *share, struct mm_queue *queue) {
     return run_again(share, queue);
 }
 
-/* Records the first error, and cancels the other shares. The caller's share is not in the queue. */
-static void fail(struct mm_shares *shares, const struct mm_error *error) {
+/* Records the first error and its device, and cancels the other shares. The queue does not have this share.
+ */
+static void fail(struct mm_shares *shares, const struct mm_work *share) {
+    struct mm_work *whole = &shares->whole->work;
     pthread_mutex_lock(&shares->queue->mutex);
     if (shares->error.status == MM_OK) {
-        shares->error = *error;
-        (void)mm_work_cancel_units(&shares->whole->work);
+        shares->error = share->error;
+        whole->device = share->device;
+        (void)mm_work_cancel_units(whole);
     }
     pthread_mutex_unlock(&shares->queue->mutex);
 }
@@ -391,7 +394,7 @@ static void end_share(struct mm_work *work) {
     if (moves((struct mm_share *)(void *)work, shares->queue))
         return;
     if (work->error.status != MM_OK)
-        fail(shares, &work->error);
+        fail(shares, work);
     if (__atomic_sub_fetch(&shares->left, 1, __ATOMIC_ACQ_REL) == 0)
         finish(shares);
 }

@@ -94,6 +94,8 @@ static void put_work(struct line *line, struct mm_work *work) {
         put_word(line, "variant", job->outcome.ran->name);
     if (work->device != NULL)
         put_count(line, "device", work->device->index);
+    if (job != NULL && job->outcome.devices > 1)
+        put_count(line, "devices", job->outcome.devices);
     if (job != NULL && job->outcome.verification.is_done && work->error.status == MM_OK)
         put_word(line, "verify", mm_verdict_name(mm_verification_verdict(&job->outcome.verification)));
 }

@@ -89,6 +89,8 @@ await 60 is_done shared
 same "a slow share" 200 "$(cat "$scratch/slow.shared.status")"
 cmp -s "$scratch/slow.shared" "$scratch/slow.expected" || fail "a slow share: other bits"
 
+same "the log of shares" 1 "$(grep -c '"code":200.*"device":[0-3],"devices":3,' "$scratch/log" | sed 's/[1-9][0-9]*/1/')"
+
 # A GPU fails in the middle, and another GPU computes its share.
 post_file operands "$shape&devices=4&variant=loses_device"
 expect "a device that fails" 200 Matmul-Backend: cuda

@@ -232,6 +232,7 @@ static void share_moves_once(void **state) {
     open_gate(&fakes[2]);
     let_pass(&fakes[0], 1);
     job_wait(&jobs[0], MM_DEVICE_FAILED);
+    assert_ptr_equal(jobs[0].work->device, &fakes[2].device);
     assert_int_equal(begun_by(&fakes[3]), 0);
 }
 
