@@ -33,6 +33,9 @@ static inline size_t mm_shares_bytes(unsigned count) {
  * that owns the job, with no lock held. */
 void mm_shares_make(struct mm_queue *queue, struct mm_job *job);
 
+/* The `done` of shares. */
+void mm_share_done(struct mm_work *first);
+
 /* Whether a job may move to this device. A share moves only to a device that plans every product as the
  * device of the share's plan does, so no bit of C changes. */
 bool mm_share_can_move(const struct mm_job *job, const struct mm_device *device);
