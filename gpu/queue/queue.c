@@ -165,16 +165,6 @@ static void hand_over(struct mm_worker *worker, struct mm_work *work) {
     pthread_cond_signal(&worker->changed);
 }
 
-/* Hands over the work, or all its shares. The caller holds the mutex. */
-static void hand_over_units(struct mm_work *work, unsigned count) {
-    for (unsigned index = 0; index < count; index++) {
-        struct mm_work *unit = mm_work_unit(work, index);
-        unit->deadline_ns = work->deadline_ns;
-        unit->client = work->client;
-        hand_over(unit->worker, unit);
-    }
-}
-
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error) {
     enum mm_status status = work->error.status;
     if (status != MM_OK && error != NULL)
@@ -184,10 +174,14 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
     pthread_mutex_lock(&queue->mutex);
     const unsigned count = mm_work_units(work);
     status = queue->stopping ? fail_stopping(error) : check_depth(queue, work->client, error);
+    for (unsigned index = 0; index < count && status == MM_OK; index++) {
+        struct mm_work *unit = mm_work_unit(work, index);
+        unit->deadline_ns = work->deadline_ns;
+        unit->client = work->client;
+        status = check_wait(queue, unit, error);
+    }
     for (unsigned index = 0; index < count && status == MM_OK; index++)
-        status = check_wait(queue, mm_work_unit(work, index), error);
-    if (status == MM_OK)
-        hand_over_units(work, count);
+        hand_over(mm_work_unit(work, index)->worker, mm_work_unit(work, index));
     pthread_mutex_unlock(&queue->mutex);
     return status;
 }

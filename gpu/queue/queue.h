@@ -52,14 +52,15 @@ enum mm_status mm_queue_open(struct mm_device *const *devices, size_t device_cou
                              struct mm_error *error);
 
 /* Clears the result of an earlier run, and plans the work for the least loaded device that can do it. Call
- * this before each mm_queue_run or mm_queue_submit, with no lock held, because planning takes long. On
- * failure sets work->error: MM_UNSUPPORTED if no device can run the variant or the shape, MM_NOT_READY if all
- * such devices have failed. Any thread that owns the work. */
+ * this before each mm_queue_run or mm_queue_submit, with no lock held, because planning takes long. If a job
+ * has memory for shares, several devices may compute the product (gpu/queue/share.h). On failure sets
+ * work->error: MM_UNSUPPORTED if no device can run the variant or the shape, MM_NOT_READY if all such devices
+ * have failed. Any thread that owns the work. */
 void mm_queue_prepare(struct mm_queue *queue, struct mm_work *work);
 
-/* Adds work to the waiting list of its device, and never blocks. The caller has called mm_queue_prepare. If
- * mm_queue_prepare failed, returns its error. MM_BUSY if too many jobs wait or the wait would be too long.
- * MM_STOPPING if the queue is stopping. Any thread. */
+/* Adds work to the waiting list of its device, or its shares to those of their devices, and never blocks. The
+ * caller has called mm_queue_prepare. If mm_queue_prepare failed, returns its error. MM_BUSY if too many jobs
+ * wait or the wait would be too long. MM_STOPPING if the queue is stopping. Any thread. */
 enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, struct mm_error *error);
 
 /* If the job is a tiny product for a host device, runs the job on the calling thread, and returns true. Then

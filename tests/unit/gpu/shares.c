@@ -167,7 +167,7 @@ static void bits_do_not_depend_on_the_devices(void **state) {
     };
     open_devices((struct setting){0});
     for (unsigned index = 0; index < COUNT(subjects); index++) {
-        struct mm_outcome alone;
+        struct mm_outcome alone = {.ran = NULL};
         for (unsigned devices = 1; devices <= FAKES_MAX; devices++) {
             struct mm_job *job = divide(&jobs[0], &subjects[index], devices);
             submit(&jobs[0]);
