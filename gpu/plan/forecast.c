@@ -130,10 +130,6 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
     return ns == 0.0 ? 0.0 : ns + PRODUCT_NS * (count - 1.0);
 }
 
-double mm_forecast_copy_ns(const struct mm_device *device) {
-    return read_rate(&device->forecast.copy_ns);
-}
-
 /* Returns the edge of the largest square that takes at most most_ns; 0 if there is none. */
 static size_t largest_edge(const struct mm_device *device, const struct mm_variant *variant,
                            const struct mm_product *like, double most_ns) {

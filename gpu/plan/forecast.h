@@ -47,16 +47,13 @@ double mm_forecast_kernel_ns(const struct mm_device *device, const struct mm_var
                              const struct mm_product *product);
 enum { MM_FORECAST_ELEMENTS_MIN = 65536 };
 
-/* Returns the nanoseconds for copying a byte to or from the device; 0 if nothing was copied yet. */
-double mm_forecast_copy_ns(const struct mm_device *device);
-
 /* Checks mm_forecast_kernel_ns against a limit in milliseconds; 0 is no limit. Above the limit, returns
  * MM_TOO_LARGE with the variant, the limit, and the edge of the largest square product within the limit. */
 enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm_variant *variant,
                                  const struct mm_product *product, uint64_t kernel_ms_max,
                                  struct mm_error *error);
 
-/* Forecasts the time of copying bytes to a device in nanoseconds; 0 if there is no rate. */
+/* Forecasts the time of copying bytes to or from a device in nanoseconds; 0 if there is no rate. */
 double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes);
 
 /* Forecasts the time of a job's kernel, copies and check in nanoseconds. `variant` is not `auto`. */

@@ -70,7 +70,7 @@ enum { TENSOR_EDGE = 256 };
 
 static struct rates rates_of(const struct mm_plan *plan, const struct mm_product *product) {
     const double assumed_byte_ns = 0.02;
-    const double byte_ns = mm_forecast_copy_ns(plan->device);
+    const double byte_ns = mm_forecast_copy_ns(plan->device, 1);
     return (struct rates){.element = mm_forecast_kernel_ns(plan->device, plan->variant, product) /
                                      ((double)product->m * (double)product->n),
                           .byte = byte_ns > 0.0 ? byte_ns : assumed_byte_ns,

@@ -98,17 +98,12 @@ static unsigned find_workers(struct mm_queue *queue, const struct mm_job *job,
 /* --- the shares ---------------------------------------------------------------------------------- */
 
 static void place_source(struct mm_job *share, const struct mm_job *whole, unsigned index) {
-    const bool transposed[MM_OPERANDS_MAX] = {whole->product.transpose_a, whole->product.transpose_b,
-                                              whole->product.transpose_addend, false};
-    const struct mm_matrix *all = mm_product_operand(&whole->product, index);
-    const struct mm_matrix *part = mm_product_operand(&share->product, index);
     const struct mm_whole *at = &share->product.whole;
-    const size_t row = index == MM_OPERAND_A || index == MM_OPERAND_ADDEND ? at->row : 0;
-    const size_t col = index == MM_OPERAND_A ? 0 : at->col;
     struct mm_source *source = &share->sources[index];
     *source = whole->sources[index];
-    source->first = transposed[index] ? col * all->ld + row : row * all->ld + col;
-    source->gap = all->cols - part->cols;
+    source->first = mm_product_part_first(&whole->product, index, at->row, at->col);
+    source->gap =
+        mm_product_operand(&whole->product, index)->cols - mm_product_operand(&share->product, index)->cols;
 }
 
 /* Returns how many of the rows or columns from `begin` to `end` - 1 are wanted. Sets *first to the first. */

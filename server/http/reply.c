@@ -236,12 +236,10 @@ static void add_timing(struct MHD_Response **response, const uint64_t *span_ns) 
     add_header(response, "Server-Timing", value);
 }
 
-static void add_devices(struct MHD_Response **response, unsigned devices) {
+static void add_number(struct MHD_Response **response, const char *name, uint64_t number) {
     char value[MM_DIGITS_MAX + 1];
-    if (devices < 2)
-        return;
-    *mm_put_digits(value, devices) = '\0';
-    add_header(response, "Matmul-Devices", value);
+    *mm_put_digits(value, number) = '\0';
+    add_header(response, name, value);
 }
 
 static void add_path(struct MHD_Response **response, const struct mm_path *path) {
@@ -250,14 +248,6 @@ static void add_path(struct MHD_Response **response, const struct mm_path *path)
         return;
     mm_path_text(path, text);
     add_header(response, "Matmul-Path", text);
-}
-
-static void add_tiles(struct MHD_Response **response, size_t tiles) {
-    char text[MM_DIGITS_MAX + 1];
-    if (tiles == 0)
-        return;
-    *mm_put_digits(text, tiles) = '\0';
-    add_header(response, "Matmul-Tiles", text);
 }
 
 /* Writes a member of a dictionary (RFC 9651) as a string, because numbers in RFC 9651 have too few digits. */
@@ -329,8 +319,10 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     add_header(&response, "Matmul-Variant", job->outcome.ran->name);
     add_header(&response, "Matmul-Backend", job->work.backend->name);
     add_header(&response, "Matmul-Device", job->work.device->name);
-    add_devices(&response, job->outcome.devices);
-    add_tiles(&response, job->outcome.tiles);
+    if (job->outcome.devices > 1)
+        add_number(&response, "Matmul-Devices", job->outcome.devices);
+    if (job->outcome.tiles > 0)
+        add_number(&response, "Matmul-Tiles", job->outcome.tiles);
     add_path(&response, &job->outcome.path);
     add_verification(&response, &job->outcome.verification);
     return reply(request, type == NULL ? MHD_HTTP_NO_CONTENT : MHD_HTTP_OK, response, bytes);
