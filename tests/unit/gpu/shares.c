@@ -503,10 +503,10 @@ static void copies_can_outweigh(void **state) {
 }
 
 /* Products with and without shares, while a device fails and comes back, and clients cancel. */
-static void many_products_end_once(void **state) {
+static void end_many(const struct mm_backend *backend) {
     enum { ROUNDS = 200, AT_ONCE = 4 };
     static char room[AT_ONCE][sizeof shares] __attribute__((aligned(64)));
-    open_devices((struct setting){.lanes = 2, .jobs_max = 64});
+    open_devices((struct setting){.lanes = 2, .jobs_max = 64, .backend = backend});
     for (unsigned round = 0; round < ROUNDS; round++) {
         bool is_back[AT_ONCE];
         __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, round % 3 == 0, __ATOMIC_RELAXED);
@@ -526,6 +526,12 @@ static void many_products_end_once(void **state) {
         __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, 0, __ATOMIC_RELAXED);
     }
     assert_int_equal(mm_queue_look(queue).jobs, 0);
+    close_queue();
+}
+
+static void many_products_end_once(void **state) {
+    end_many(&fake_backend);
+    end_many(&fake_async);
 }
 
 static int close_shares(void **state) {
