@@ -83,7 +83,7 @@ static bool check_again(struct mm_device *device, struct mm_device *home, const 
     struct mm_job again = *first, *job = &again;
     const struct mm_product product = job->product;
     const struct mm_matrix *from = mm_product_operand(&product, is_stored), *c = &product.c;
-    const struct mm_window all = {1, c->rows, c->cols, 0, c->rows, 0, c->cols};
+    const struct mm_window all = {1, c->rows, c->cols, 0, c->rows, 0, c->cols, 0, 0};
     const struct mm_shape shape = {2, {from->rows, from->cols}};
     const size_t c_bytes = mm_matrix_bytes(c);
     struct mm_reduction expected = mm_reduction_none();

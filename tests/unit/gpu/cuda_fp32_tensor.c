@@ -110,7 +110,7 @@ static size_t launch(const struct mm_product *product) {
     assert_int_equal(plan.launch(&plan, product, &lane, &error), MM_OK);
     seen.kept_workspace = plan.kept.workspace_bytes;
     for (unsigned slot = 0; slot < 2 && seen.kept_workspace > 0; slot++)
-        assert_int_equal(keeping[slot].bytes, plan.kept.bytes[slot]);
+        assert_int_equal(kept[slot].bytes, plan.kept.bytes[slot]);
     return plan.workspace_bytes;
 }
 
@@ -177,7 +177,7 @@ static void shares_are_computed_as_in_the_whole(void **state) {
     const struct mm_product product = product_of(1900, 2048, 2000);
     struct mm_plan plan = {.device = &device.head};
     assert_int_equal(mm_cuda_fp32_tensor(&product, &plan, NULL), MM_OK);
-    launch(&product, false);
+    launch(&product);
     const struct mm_fp32_plan whole = seen.plan;
     assert_true(whole.schedule.sharers > 0 && plan.cuts.rows == 1024);
     for (size_t row = 0; row <= 1024; row += 1024) {
@@ -185,7 +185,7 @@ static void shares_are_computed_as_in_the_whole(void **state) {
             mm_product_part(&product, MM_MATMUL, row, row == 0 ? 1024 : 876, 0, product.n);
         share.whole = (struct mm_whole){1900, 2000, row, 0};
         share.a.data = scratch;
-        expect_pieces(launch(&share, false));
+        expect_pieces(launch(&share));
         assert_int_equal(seen.plan.uncertain_max, whole.uncertain_max);
         assert_int_equal(seen.plan.schedule.sharers, row == 0 ? 0 : whole.schedule.sharers);
     }
