@@ -61,7 +61,8 @@ bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, si
                         struct mm_tiling *tiling) {
     const struct mm_product product = mm_product_dense(&job->product);
     size_t beside = 0;
-    if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0)
+    if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0 ||
+        !mm_job_part_is_of_c(job))
         return false;
     for (unsigned time = 0; time < 2 && beside < bytes; time++) {
         *tiling = tiling_of(job, plan->device);

@@ -11,7 +11,7 @@ enum { ALIGNMENT = 256 };
 
 /* The fewest rows and columns of a tile, if the product has more, and the most tiles of a product. A request
  * of a hundred bytes can ask for a huge C. */
-enum { EDGE_MIN = 128, TILES_MAX = 1 << 16 };
+enum { EDGE_MIN = 128, TILES_MAX = 1 << 16, PLAYED_MAX = 2048 };
 
 size_t mm_tiling_bytes(const struct mm_tiling *tiling) {
     return tiling->a_slots * tiling->a_bytes + tiling->b_slots * tiling->b_bytes +
@@ -120,15 +120,18 @@ static double upload(struct slot *slot, size_t panel, const struct source *sourc
     return took_ns;
 }
 
-/* Plays the tiles through. Ends early, with ns = INFINITY, if they take longer than most_ns. */
+/* Plays the first PLAYED_MAX tiles through, and assumes that all others take as long. Ends early, with ns =
+ * INFINITY, if they take longer than most_ns. */
 static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct mm_product *product,
                                    const struct rates *rates, double most_ns) {
     const double all_ns = (double)product->m * (double)product->n * rates->element;
+    const size_t count = mm_size_min(mm_tiling_count(tiling), PLAYED_MAX);
+    const double times = (double)mm_tiling_count(tiling) / (double)count;
     struct mm_tiling_times forecast = {.ns = INFINITY};
     struct engines engines = {0};
     struct slot a_slots[MM_TILING_SLOTS_MAX] = {0}, b_slots[MM_TILING_SLOTS_MAX] = {0};
     struct slot c_slots[MM_TILING_C_SLOTS] = {0};
-    for (size_t index = 0; index < mm_tiling_count(tiling); index++) {
+    for (size_t index = 0; index < count; index++) {
         const struct mm_tiling_step tile = mm_tiling_tile(tiling, index);
         const struct source source = {mm_tiling_part(tiling, product, &tile), tiling->uploads, rates};
         const struct mm_product *part = &source.part;
@@ -152,7 +155,9 @@ static struct mm_tiling_times play(const struct mm_tiling *tiling, const struct 
         if (engines.kernel_ns + all_ns - forecast.kernel_ns > most_ns)
             return forecast;
     }
-    forecast.ns = engines.download_ns;
+    forecast.ns = engines.download_ns * times;
+    forecast.upload_ns *= times;
+    forecast.kernel_ns *= times;
     forecast.last_ns = engines.download_ns - engines.kernel_ns;
     return forecast;
 }

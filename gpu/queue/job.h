@@ -77,6 +77,13 @@ struct mm_product mm_job_device_product(const struct mm_job *job);
 void mm_job_place_operand(const struct mm_job *job, struct mm_product *product, enum mm_operand_index index,
                           void *data);
 
+/* Whether the wanted part, if there is one, is a part of C as one m×n matrix. The part of a vector is not,
+ * nor that of a stack which is computed as one product. */
+static inline bool mm_job_part_is_of_c(const struct mm_job *job) {
+    return job->part == NULL || (job->part->count == 1 && job->part->all_rows == job->product.m &&
+                                 job->part->all_cols == job->product.n);
+}
+
 /* Whether parts of C must still be computed. */
 static inline bool mm_job_computes(const struct mm_job *job) {
     return job->progress.item < mm_product_count(&job->product);

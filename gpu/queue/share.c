@@ -21,7 +21,8 @@ static struct mm_cuts cuts_of(const struct mm_job *job) {
     enum { UNIT_MIN = 32 };
     const struct mm_variant *variant = job->plan.variant;
     const size_t unit = variant->tile > UNIT_MIN ? variant->tile : UNIT_MIN;
-    if (job->product.stack != NULL || variant->op != MM_MATMUL || variant->needs_whole)
+    if (job->product.stack != NULL || variant->op != MM_MATMUL || variant->needs_whole ||
+        !mm_job_part_is_of_c(job))
         return (struct mm_cuts){.rows = 0};
     return variant->is_row_by_row ? (struct mm_cuts){.rows = unit, .cols = unit} : job->plan.cuts;
 }

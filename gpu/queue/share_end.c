@@ -29,7 +29,10 @@ bool mm_work_cancel_units(struct mm_work *work) {
     }
     if (count == 1 || removed == 0)
         return removed > 0;
-    return __atomic_sub_fetch(&mm_work_job(work)->shares->left, removed, __ATOMIC_ACQ_REL) == 0;
+    struct mm_shares *shares = mm_work_job(work)->shares;
+    if (shares->error.status == MM_OK)
+        mm_fail(&shares->error, MM_STOPPING, "the job was cancelled before its end");
+    return __atomic_sub_fetch(&shares->left, removed, __ATOMIC_ACQ_REL) == 0;
 }
 
 /* Runs a share that is over once more, on the least loaded device. Returns false, with the work's error
@@ -122,6 +125,7 @@ static void merge(const struct mm_shares *shares) {
             if (one->span_ns[span] > outcome->span_ns[span])
                 outcome->span_ns[span] = one->span_ns[span];
         outcome->devices += !has_seen_device(shares, index);
+        outcome->tiles += one->tiles;
         outcome->uploaded_bytes += one->uploaded_bytes;
         outcome->downloaded_bytes += one->downloaded_bytes;
         mm_path_merge(&outcome->path, &one->path);
@@ -132,16 +136,20 @@ static void merge(const struct mm_shares *shares) {
 static void end_share(struct mm_work *work);
 
 /* If a variant would have left the whole product to its slow path, computes all shares on the slow path. So
- * the bits of C do not depend on the shares. Returns whether shares run again. */
+ * the bits of C do not depend on the shares. Each tile decides about the slow path by itself, so a share in
+ * tiles decides nothing for others. Returns whether shares run again. */
 static bool falls_back(struct mm_shares *shares) {
     const struct mm_variant *slow =
         mm_backend_variant(shares->whole->work.backend, MM_MATMUL, mm_path_name(MM_PATH_SIMT));
     struct mm_path all = {.kind = MM_PATH_NONE};
     struct mm_work *again = NULL, *next;
     unsigned count = 0;
-    for (unsigned index = 0; index < shares->count; index++)
+    bool may_fall_back = slow != NULL;
+    for (unsigned index = 0; index < shares->count; index++) {
         mm_path_merge(&all, &shares->of[index].job.outcome.path);
-    for (unsigned index = 0; index < shares->count && slow != NULL && mm_path_falls_back(&all); index++) {
+        may_fall_back = may_fall_back && shares->of[index].job.outcome.tiles == 0;
+    }
+    for (unsigned index = 0; index < shares->count && may_fall_back && mm_path_falls_back(&all); index++) {
         struct mm_job *job = &shares->of[index].job;
         if (job->outcome.path.kind == MM_PATH_SIMT || job->variant == slow)
             continue;

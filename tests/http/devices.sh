@@ -36,6 +36,16 @@ done
 post_file operands "$shape&devices=auto&reply=none"
 expect "devices=auto" 200 '.devices | . == 1 or . == 4' true .reproducible null
 
+# Parts of C that are no parts of one matrix: of a stack over one B, and of a vector. One device computes them.
+head -c $((131 * 64 * 4)) "$scratch/operands" >"$scratch/with_vector"
+for row in 'operands a_shape=2,65,64&b_shape=64,97&rows=8:40' 'with_vector a_shape=130,64&b_shape=64&cols=10:120'; do
+    for devices in 4 1; do
+        post_file "${row%% *}" "${row#* }&devices=$devices"
+        cp "$scratch/got" "$scratch/by$devices"
+    done
+    has_bits "${row#* }" by4
+done
+
 # Stored operands: each GPU copies what it lacks.
 ask '/v1/matrices/a?m=130&n=64' -X PUT -H "$raw" --data-binary "@$scratch/a"
 ask '/v1/matrices/b?m=64&n=97' -X PUT -H "$raw" --data-binary "@$scratch/b"

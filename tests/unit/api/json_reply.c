@@ -83,9 +83,11 @@ static void test_tiles(void **state) {
     uint64_t span_ns[MM_SPAN_COUNT] = {0};
     const struct mm_shape shape = {2, {0, 3}};
     const struct mm_device device = {.backend = &backend};
-    struct mm_job job = {.work.device = &device, .outcome = {.ran = &variant, .batched = 1, .devices = 1, .tiles = 12}};
+    struct mm_job job = {.work.device = &device,
+                         .outcome = {.ran = &variant, .batched = 1, .devices = 1, .tiles = 12}};
     job.product.c = mm_matrix_dense(MM_FLOAT32, 0, 3, NULL);
-    assert_non_null(strstr(encode(&job, &shape, span_ns), quoted("`batched`: 1, `devices`: 1, `tiles`: 12, `timing`")));
+    assert_non_null(
+        strstr(encode(&job, &shape, span_ns), quoted("`batched`: 1, `devices`: 1, `tiles`: 12, `timing`")));
 }
 
 static void test_reply(void **state) {

@@ -80,6 +80,18 @@ static void product_is_right_and_without_races(void **state) {
     }
 }
 
+/* A part of a stack that is computed as one product is no part of one matrix. */
+static void part_of_a_stack_is_computed_whole(void **state) {
+    const struct mm_window part = {2, M / 2, N, 0, M / 2, 0, N, 0, 0};
+    init();
+    job.part = &part;
+    job.device_bytes_max = SMALL_BYTES;
+    fake_cuda.memory_max = 8 << 20;
+    run_tiles();
+    assert_int_equal(job.work.error.status, MM_OK);
+    assert_int_equal(job.outcome.tiles, 0);
+}
+
 /* The device has enough memory, but the job may use only a part. If there are no tiles that are so small, the
  * job runs whole. */
 static void share_bounds_the_memory(void **state) {
@@ -413,8 +425,8 @@ static void job_without_tiles_gets_no_memory(void **state) {
     }
 }
 
-RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, share_bounds_the_memory,
-                  operands_come_from_anywhere, tiles_are_checked, wrong_tile_fails_the_check,
-                  derived_data_stays_with_panels, addend_and_bias_are_applied_once, c_stays_on_the_device,
-                  figures_cover_the_wanted_part, only_the_part_is_downloaded, job_ends_between_tiles,
-                  job_without_tiles_gets_no_memory)
+RUN_TESTS_BETWEEN(reset, drop, product_is_right_and_without_races, part_of_a_stack_is_computed_whole,
+                  share_bounds_the_memory, operands_come_from_anywhere, tiles_are_checked,
+                  wrong_tile_fails_the_check, derived_data_stays_with_panels,
+                  addend_and_bias_are_applied_once, c_stays_on_the_device, figures_cover_the_wanted_part,
+                  only_the_part_is_downloaded, job_ends_between_tiles, job_without_tiles_gets_no_memory)

@@ -285,7 +285,7 @@ static void cancelled_while_some_shares_run(void **state) {
     assert_false(mm_queue_cancel(queue, jobs[0].work));
     for (unsigned index = 0; index < FAKES_MAX; index++)
         open_gate(&fakes[index]);
-    wait_for(&jobs[0].done);
+    job_wait(&jobs[0], MM_STOPPING);
     job_wait(&jobs[1], MM_OK);
     assert_int_equal(begun_by(&fakes[0]), 1);
     assert_int_equal(jobs[0].done_count, 1);

@@ -391,6 +391,7 @@ static enum mm_status plan_simt(const struct mm_product *product, struct mm_plan
     const struct mm_product one = mm_product_item(product, 0);
     const enum mm_status status = mm_cuda_simt(&one, plan, error);
     plan->launch = launch_simt;
+    plan->cuts = (struct mm_cuts){0}; /* a share of the product might be computed by tensor cores */
     if (product->stack != NULL)
         plan->layout.batch_kernel = NULL;
     return status;
