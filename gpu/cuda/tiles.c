@@ -193,28 +193,14 @@ static enum mm_status compute(struct work *work, struct mm_error *error) {
     return status == MM_OK ? mm_plan_launch(&plan, &work->on_device, work->lane, error) : status;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
-/* Sets *here to what the wanted part has of the tile, and *there to the place of this in the part. Returns
- * false if that is nothing. */
-static bool find_wanted(const struct work *work, struct mm_window *here, struct mm_window *there) {
+/* Sets *here to what the wanted part has of the tile, and *first to the place of this in a copy of the part.
+ * Returns false if that is nothing. */
+static bool find_wanted(const struct work *work, struct mm_window *here, size_t *first) {
     const struct mm_tiling *tiling = &work->lane->bands.tiling;
-    const struct mm_window *part = work->lane->bands.job->part;
     const struct mm_product *tile = &work->on_device;
-    const size_t top = work->tile.a * tiling->rows, left = work->tile.b * tiling->cols;
-    const size_t row = larger(top, part->row), col = larger(left, part->col);
-    const size_t end_row = mm_size_min(top + tile->m, part->row + part->rows);
-    const size_t end_col = mm_size_min(left + tile->n, part->col + part->cols);
-    if (row >= end_row || col >= end_col)
-        return false;
-    *here =
-        (struct mm_window){1, tile->m, tile->n, row - top, end_row - row, col - left, end_col - col, 0, 0};
-    *there = (struct mm_window){
-        1, part->rows, mm_window_to_ld(part), row - part->row, end_row - row, col - part->col, end_col - col,
-        0, 0};
-    return true;
+    *here = mm_window_of_block(work->lane->bands.job->part, work->tile.a * tiling->rows, tile->m,
+                               work->tile.b * tiling->cols, tile->n, first);
+    return mm_window_elements(here) > 0;
 }
 
 /* Enqueues the copying of the tile of C to the matrix that stays on the device. */
@@ -230,14 +216,17 @@ static cudaError_t store(struct work *work) {
 static cudaError_t download(struct work *work) {
     const struct mm_job *job = work->lane->bands.job;
     struct mm_matrix to = work->from.c, from = work->on_device.c;
-    struct mm_window here, there;
+    struct mm_window here;
+    size_t first;
     if (to.data == NULL)
         return cudaSuccess;
     if (job->part != NULL) {
-        if (!find_wanted(work, &here, &there))
+        if (!find_wanted(work, &here, &first))
             return cudaSuccess;
         from = mm_window_item(&here, from.dtype, from.data, 0);
-        to = mm_window_item(&there, to.dtype, job->product.c.data, 0);
+        to = mm_matrix_dense(to.dtype, here.rows, here.cols,
+                             (char *)job->product.c.data + first * mm_dtype_bytes(to.dtype));
+        to.ld = here.to_ld;
     }
     return mm_cuda_copy_matrix(&to, &from, cudaMemcpyDeviceToHost, &work->download);
 }
@@ -255,10 +244,10 @@ static cudaError_t enqueue_download(struct work *work, size_t index) {
 
 /* Enqueues the reduction of what the wanted part has of the tile. */
 static enum mm_status reduce(struct work *work, struct mm_error *error) {
-    struct mm_window here, there;
-    if (!find_wanted(work, &here, &there))
+    struct mm_window here;
+    size_t first;
+    if (!find_wanted(work, &here, &first))
         return MM_OK;
-    here.diagonal = there.row + work->lane->bands.job->part->diagonal - there.col;
     return mm_cuda_reduce(&work->on_device.c, &here, work->lane->bands.figures, work->lane, error);
 }
 

@@ -3,6 +3,27 @@
 
 #include <string.h>
 
+/* Returns how many of the rows or columns from `begin` to `end` - 1 are wanted. Sets *first to the first. */
+static size_t overlap(size_t begin, size_t end, size_t wanted, size_t wanted_end, size_t *first) {
+    const size_t last = end < wanted_end ? end : wanted_end;
+    *first = begin > wanted ? begin : wanted;
+    return last > *first ? last - *first : 0;
+}
+
+struct mm_window mm_window_of_block(const struct mm_window *part, size_t row, size_t rows, size_t col,
+                                    size_t cols, size_t *first) {
+    struct mm_window of_block = {
+        .count = 1, .all_rows = rows, .all_cols = cols, .to_ld = mm_window_to_ld(part)};
+    size_t top, left;
+    of_block.rows = overlap(row, row + rows, part->row, part->row + part->rows, &top);
+    of_block.cols = overlap(col, col + cols, part->col, part->col + part->cols, &left);
+    of_block.row = top - row;
+    of_block.col = left - col;
+    of_block.diagonal = part->diagonal + (top - part->row) - (left - part->col);
+    *first = (top - part->row) * of_block.to_ld + left - part->col;
+    return of_block;
+}
+
 struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtype, void *elements,
                                 size_t index) {
     const size_t first = (index * part->all_rows + part->row) * part->all_cols + part->col;

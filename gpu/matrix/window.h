@@ -34,6 +34,11 @@ static inline size_t mm_window_to_ld(const struct mm_window *part) {
     return part->to_ld > 0 ? part->to_ld : part->cols;
 }
 
+/* Returns what the part has of a block of one matrix. The block begins at `row` and `col`. Sets *first to the
+ * index in a copy of the part of the first element. The result can be empty. */
+struct mm_window mm_window_of_block(const struct mm_window *part, size_t row, size_t rows, size_t col,
+                                    size_t cols, size_t *first);
+
 /* Returns the view of the part of matrix `index`. `elements` is the beginning of the stack; if it is NULL,
  * the view has no data. */
 struct mm_matrix mm_window_item(const struct mm_window *part, enum mm_dtype dtype, void *elements,

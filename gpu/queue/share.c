@@ -107,36 +107,17 @@ static void place_source(struct mm_job *share, const struct mm_job *whole, unsig
         mm_product_operand(&whole->product, index)->cols - mm_product_operand(&share->product, index)->cols;
 }
 
-/* Returns how many of the rows or columns from `begin` to `end` - 1 are wanted. Sets *first to the first. */
-static size_t overlap(size_t begin, size_t end, size_t wanted, size_t wanted_end, size_t *first) {
-    const size_t last = mm_size_min(end, wanted_end);
-    *first = begin > wanted ? begin : wanted;
-    return last > *first ? last - *first : 0;
-}
-
 /* Restricts the wanted part of C to the share's block. */
 static void place_part(struct mm_share *share, const struct mm_job *whole) {
     const struct mm_window *wanted = whole->part;
     struct mm_product *product = &share->job.product;
-    const size_t row = product->whole.row, col = product->whole.col;
-    size_t top, left;
-    const size_t rows = overlap(row, row + product->m, wanted->row, wanted->row + wanted->rows, &top);
-    const size_t cols = overlap(col, col + product->n, wanted->col, wanted->col + wanted->cols, &left);
-    const size_t down = top - wanted->row, along = left - wanted->col;
-    share->part = (struct mm_window){.count = 1,
-                                     .all_rows = product->m,
-                                     .all_cols = product->n,
-                                     .row = top - row,
-                                     .rows = rows,
-                                     .col = left - col,
-                                     .cols = cols,
-                                     .to_ld = wanted->cols,
-                                     .diagonal = down - along};
+    size_t first;
+    share->part =
+        mm_window_of_block(wanted, product->whole.row, product->m, product->whole.col, product->n, &first);
     share->job.part = &share->part;
     product->c.ld = wanted->cols;
-    if (rows * cols > 0 && whole->product.c.data != NULL)
-        product->c.data =
-            (char *)whole->product.c.data + (down * wanted->cols + along) * mm_dtype_bytes(product->c.dtype);
+    if (mm_window_elements(&share->part) > 0 && whole->product.c.data != NULL)
+        product->c.data = (char *)whole->product.c.data + first * mm_dtype_bytes(product->c.dtype);
 }
 
 static enum mm_status make_share(struct mm_shares *shares, const struct grid *grid, unsigned index,
