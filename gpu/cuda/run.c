@@ -164,10 +164,6 @@ static bool has_bands_left(const struct mm_lane *lane) {
            (mm_job_computes(bands->job) || mm_job_checks(bands->job));
 }
 
-static bool is_late(const struct mm_work *work) {
-    return work->deadline_ns != 0 && mm_clock_ns() > work->deadline_ns;
-}
-
 /* Enqueues the next band, tile or check, unless the job was cancelled or its deadline has passed. Sets
  * bands.error on failure. Also calls mm_work_show_progress, so the watch does not take the job for hung while
  * other jobs use the device. */
@@ -176,7 +172,7 @@ static void enqueue_next(struct mm_lane *lane) {
     mm_work_show_progress(&bands->job->work);
     if (mm_work_is_cancelled(&bands->job->work))
         mm_fail(&bands->error, MM_STOPPING, "the job was cancelled before its end");
-    else if (is_late(&bands->job->work))
+    else if (mm_work_is_late(&bands->job->work, mm_clock_ns()))
         mm_fail(&bands->error, MM_TIMEOUT, "the deadline passed before the job was over");
     else if (bands->tiling.rows > 0)
         (void)mm_cuda_enqueue_tile(lane, &bands->error);

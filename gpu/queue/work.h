@@ -81,6 +81,10 @@ static inline bool mm_work_is_cancelled(const struct mm_work *work) {
     return __atomic_load_n(&work->is_cancelled, __ATOMIC_RELAXED);
 }
 
+static inline bool mm_work_is_late(const struct mm_work *work, uint64_t now_ns) {
+    return work->deadline_ns != 0 && now_ns > work->deadline_ns;
+}
+
 /* Shows the watch that the device makes progress in a long step, so the device does not count as hung. Only
  * the thread that runs the step calls this. */
 static inline void mm_work_show_progress(struct mm_work *work) {

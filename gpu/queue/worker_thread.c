@@ -9,10 +9,6 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static bool is_late(const struct mm_work *work, uint64_t now_ns) {
-    return work->deadline_ns != 0 && now_ns > work->deadline_ns;
-}
-
 static bool has_begun(const struct mm_work *work) {
     return work->device != NULL;
 }
@@ -21,7 +17,7 @@ static bool has_begun(const struct mm_work *work) {
 static bool can_run(const struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
     if (mm_work_is_cancelled(work))
         mm_fail(&work->error, MM_STOPPING, "the job was cancelled before its end");
-    else if (is_late(work, now_ns))
+    else if (mm_work_is_late(work, now_ns))
         mm_fail(&work->error, MM_TIMEOUT, "%s",
                 has_begun(work) ? "the deadline passed before the job was over"
                                 : "the deadline passed while the job waited; its kernel was not started");
@@ -93,7 +89,7 @@ static void move_without_memory(struct mm_batch *failed, struct mm_batch *withou
 /* If this device has failed, tries to move work to another device. Only work before its first step can move.
  * Returns whether the work was moved. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
-    return !has_begun(work) && mm_device_has_failed(worker->device) && !is_late(work, now_ns) &&
+    return !has_begun(work) && mm_device_has_failed(worker->device) && !mm_work_is_late(work, now_ns) &&
            mm_worker_pass_on(worker->queue, work, worker);
 }
 
@@ -153,7 +149,7 @@ static bool end(struct mm_worker_thread *self) {
     const uint64_t now_ns = mm_clock_ns();
     for (unsigned index = 0; index < ended.count; index++) {
         struct mm_work *work = &ended.jobs[index]->work;
-        if (work->error.status == MM_OK && is_late(work, now_ns))
+        if (work->error.status == MM_OK && mm_work_is_late(work, now_ns))
             mm_fail(&work->error, MM_TIMEOUT,
                     "the deadline passed while the job ran; its result was dropped");
     }
