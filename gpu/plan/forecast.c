@@ -93,9 +93,10 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     const double copied = (double)job->outcome.uploaded_bytes + (double)job->outcome.downloaded_bytes;
     const bool computed =
         job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* if k is 0, the kernel only writes zeros */
-    if (computed)
+    const bool is_whole = job->outcome.tiles == 0;               /* spans of tiles overlap */
+    if (computed && is_whole)
         learn_kernel(forecast, row_of(device, job->outcome.ran), job);
-    if (job->outcome.tiles == 0) /* the spans of tiles leave out most of their copies */
+    if (is_whole)
         update_measured_rate(&forecast->copy_ns,
                              job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD],
                              copied);

@@ -172,6 +172,15 @@ static void copies_count_by_their_bytes(void **state) {
     expect_us(4.0, &job, 0);
 }
 
+/* The spans of tiles overlap. */
+static void products_in_tiles_set_no_rate(void **state) {
+    job.outcome.tiles = 4;
+    job.outcome.uploaded_bytes = TELLING;
+    job.outcome.span_ns[MM_SPAN_UPLOAD] = 700 * US;
+    learn(3000);
+    expect_us(0.0, &job, 0);
+}
+
 /* A first job far slower than the assumed rate is ignored. Otherwise large products would be rejected. */
 static void a_rate_is_assumed_first(void **state) {
     for (int is_far = 0; is_far < 2; is_far++) {
@@ -259,6 +268,6 @@ static void all_products_of_a_stack_count(void **state) {
 RUN_TESTS_BETWEEN(set_up, NULL, shortest_time_counts, products_with_vectors_set_only_the_copy_rate,
                   small_jobs_set_no_rate, every_job_can_improve_a_rate, checks_take_their_time,
                   product_without_k_sets_no_rate, variants_beyond_the_table_share_a_rate,
-                  copies_count_by_their_bytes, a_rate_is_assumed_first, one_delayed_run_does_not_set_the_rate,
-                  slow_products_are_refused_with_the_largest_size,
+                  copies_count_by_their_bytes, products_in_tiles_set_no_rate, a_rate_is_assumed_first,
+                  one_delayed_run_does_not_set_the_rate, slow_products_are_refused_with_the_largest_size,
                   deep_product_with_small_result_is_slow_on_a_gpu, all_products_of_a_stack_count)
