@@ -48,7 +48,7 @@ static enum mm_status check_devices(const struct mm_engine_options *options, uns
 }
 
 static enum mm_status open_device(struct mm_engine *engine, const struct mm_backend *backend, unsigned index,
-                                  const struct mm_engine_options *options, struct mm_error *error) {
+                                  unsigned host_jobs, struct mm_error *error) {
     struct mm_device *device = NULL;
     if (engine->device_count == MM_DEVICES_MAX)
         return mm_fail(error, MM_NOT_READY, "there are more than %d devices", MM_DEVICES_MAX);
@@ -62,8 +62,8 @@ static enum mm_status open_device(struct mm_engine *engine, const struct mm_back
         backend->close(device);
         return status;
     }
-    if (backend->is_host && options->host_jobs != 0 && options->host_jobs < device->lane_count)
-        device->lane_count = options->host_jobs;
+    if (backend->is_host && host_jobs != 0 && host_jobs < device->lane_count)
+        device->lane_count = host_jobs;
     device->number = (unsigned)engine->device_count;
     engine->devices[engine->device_count++] = device;
     return MM_OK;
@@ -83,7 +83,7 @@ static enum mm_status open_backend(struct mm_engine *engine, const struct mm_bac
     for (unsigned index = 0; index < count; index++) {
         if (!backend->is_host && !is_chosen(options, index))
             continue;
-        enum mm_status opened = open_device(engine, backend, index, options, error);
+        enum mm_status opened = open_device(engine, backend, index, options->host_jobs, error);
         if (opened == MM_OK)
             continue;
         char who[64];
