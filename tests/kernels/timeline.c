@@ -4,24 +4,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-cudaError_t __real_cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                                   cudaStream_t stream);
-cudaError_t __real_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                                     size_t row_bytes, size_t rows, enum cudaMemcpyKind kind,
-                                     cudaStream_t stream);
-cudaError_t __real_cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
-                                    size_t shared_bytes, cudaStream_t stream);
-cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
-                                       void **arguments);
-cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                                   cudaStream_t stream);
-cudaError_t __wrap_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                                     size_t row_bytes, size_t rows, enum cudaMemcpyKind kind,
-                                     cudaStream_t stream);
-cudaError_t __wrap_cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
-                                    size_t shared_bytes, cudaStream_t stream);
-cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *kernel,
-                                       void **arguments);
+/* Declares a function of CUDA, and the function that the linker puts in its place (--wrap). */
+#define WRAPPED(NAME, ...)                                                                                   \
+    cudaError_t __real_##NAME(__VA_ARGS__);                                                                  \
+    cudaError_t __wrap_##NAME(__VA_ARGS__)
+WRAPPED(cudaMemcpyAsync, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+        cudaStream_t stream);
+WRAPPED(cudaMemcpy2DAsync, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t row_bytes,
+        size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream);
+WRAPPED(cudaLaunchKernel, const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared_bytes,
+        cudaStream_t stream);
+WRAPPED(cudaLaunchKernelExC, const cudaLaunchConfig_t *launch, const void *kernel, void **arguments);
 
 enum { NOTES_MAX = 1 << 14 };
 
