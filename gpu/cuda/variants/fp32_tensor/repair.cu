@@ -100,8 +100,8 @@ template <typename SUM> __device__ SUM sum_of_block(SUM sum, SUM (&of_warp)[WARP
     return sum;
 }
 
-/* Returns a positive number if float16's range may cost C more accuracy than the guard allows. All blocks get
- * the same number. */
+/* Returns a positive number if float16's range may cost C more accuracy than the guard allows. The number
+ * is equal in all blocks. */
 __device__ double range_cost(const mm_fp32_plan &plan) {
     __shared__ double of_warp[2][WARPS];
     mm_fp32_cost sum = {0.0, 0.0};
