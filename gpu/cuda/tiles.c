@@ -56,23 +56,23 @@ static struct mm_tiling tiling_of(const struct mm_job *job, const struct mm_devi
     return tiling;
 }
 
-/* First tries tiles that need all bytes. If other memory does not fit beside them, tries smaller tiles. */
+/* First tries tiles that need all bytes. As long as other memory does not fit beside them, tries smaller
+ * tiles. These can need more other memory, but `beside` grows each time, so the loop ends. */
 bool mm_cuda_find_tiles(const struct mm_job *job, const struct mm_plan *plan, size_t bytes,
                         struct mm_tiling *tiling) {
     const struct mm_product product = mm_product_dense(&job->product);
-    size_t beside = 0;
+    size_t beside = 0, needed;
     if (plan->variant->op != MM_MATMUL || product.stack != NULL || job->work.batch_key != 0 ||
         !mm_job_part_is_of_c(job))
         return false;
-    for (unsigned time = 0; time < 2 && beside < bytes; time++) {
+    do {
         *tiling = tiling_of(job, plan->device);
-        if (!mm_tiling_make(plan, &product, bytes - beside, tiling))
+        if (beside >= bytes || !mm_tiling_make(plan, &product, bytes - beside, tiling))
             return false;
-        if (mm_cuda_tiles_bytes(job, tiling) <= bytes)
-            return true;
-        beside = mm_cuda_tiles_bytes(job, tiling) - mm_tiling_bytes(tiling);
-    }
-    return false;
+        needed = mm_cuda_tiles_bytes(job, tiling);
+        beside = needed - mm_tiling_bytes(tiling);
+    } while (needed > bytes);
+    return true;
 }
 
 /* --- one tile ------------------------------------------------------------------------------------ */
