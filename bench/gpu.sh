@@ -3,7 +3,7 @@
 # uvloop, and PyTorch on the same GPU. The servers run alternately. Writes medians to Markdown and CSV files.
 # Usage: gpu.sh BUILD_FOLDER ARGUMENT…, in the top folder.
 bench=gpu
-known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored small generated out chain gpus start'
+known_rows='wire 1 64 256 1024 4096 8192 bodies json64 json1024 stored small generated out chain gpus shared start'
 rows=$known_rows backend=cuda library=torch processes='1 4 8' dry=no
 # shellcheck source=bench/lib/service.sh
 . "$(dirname "$0")/lib/service.sh"
@@ -298,13 +298,17 @@ bench_gpus() {
         "${gpus}_one.rate" /s
 }
 
+# needs_two WHAT: returns false if there are not two GPUs.
+needs_two() {
+    count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
+    [ "$count_of_gpus" -lt 2 ] || return 0
+    row_left_out "$1" '' 'needs two'
+    return 1
+}
+
 # Compares all GPUs with one GPU. Starts a second service, which uses only one.
 bench_all_gpus() {
-    count_of_gpus=$(curl -s --max-time 5 "http://127.0.0.1:$service/v1/devices" | grep -o '"multiprocessors"' | wc -l)
-    if [ "$count_of_gpus" -lt 2 ]; then
-        row_left_out 'by several GPUs' '' 'needs two'
-        return 0
-    fi
+    needs_two 'by several GPUs' || return 0
     all=$service
     CUDA_VISIBLE_DEVICES=0 start_matmuld one_gpu --backend "$backend" || return 0
     one=$port one_pid=$pid
@@ -318,6 +322,45 @@ bench_all_gpus() {
     bench_gpus stored 1024 ''
     bench_gpus stored 4096 ''
     stop "$one_pid"
+}
+
+# ask QUERY: keeps the milliseconds of a request as $1, without returned elements.
+ask() {
+    keep "$1" "$(curl -sf --max-time 60 -X POST -o /dev/null -w '%{time_total}' "http://127.0.0.1:$service/v1/matmul?$2&reply=none" |
+        awk '{ print $1 * 1e3 }')"
+}
+
+# bench_shared EDGE DTYPE TARGET TARGET_FIRST: one product, by one GPU and by all GPUs. All GPUs have copies of the
+# operands, except the first time, when one GPU has both operands.
+bench_shared() {
+    edge=$(edge_of "$1") shared=shared_$1_$2
+    what="$edge, stored $2, reply=none, by one GPU; beside: by all"
+    for round in warm $(seq "$rounds"); do
+        for name in a b; do
+            store_square "$name" "$edge" 'uniform(1)' "$2"
+        done
+        ask "${shared}_first" 'a_from=a&b_from=b&devices=all'
+        ask "${shared}_all" 'a_from=a&b_from=b&devices=all'
+        ask "${shared}_one" 'a_from=a&b_from=b&devices=1'
+        drop_logs
+        [ "$round" != warm ] || rm "$scratch/values/$shared"_*
+    done
+    row_ratio "$what" "$3" "${shared}_one" "${shared}_all" ms
+    row_ratio "$what, the first time" "$4" "${shared}_one" "${shared}_first" ms
+}
+
+# Computes single products on all GPUs.
+bench_one_product() {
+    needs_two shared || return 0
+    all=$service
+    start_matmuld large --backend "$backend" --max-device-memory 40GiB || return 0
+    service=$port large_pid=$pid
+    bench_shared 4096 float32 '' ''
+    bench_shared 16384 float32 '≥ 1.75' '≥ 1.6'
+    bench_shared 16384 bfloat16 '' ''
+    bench_shared 32768 float32 '≥ 1.9' ''
+    service=$all
+    stop "$large_pid"
 }
 
 # Measures the bytes per second that one and four sockets carry in both directions. If row 1024 runs, also
@@ -393,6 +436,7 @@ bench_row() {
         ;;
     chain) bench_chain ;;
     gpus) bench_all_gpus ;;
+    shared) bench_one_product ;;
     json64) bench_json json64 '≤ 1 ms' ;;
     json1024) bench_json json1024 '≤ 120 ms' ;;
     start) rows_of_start "$backend" ;;
