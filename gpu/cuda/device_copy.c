@@ -21,13 +21,20 @@ struct derived {
     bool is_filled;
 };
 
+/* The bytes of a matrix from `first` to before `end`. */
+struct range {
+    size_t first;
+    size_t end;
+};
+
 struct mm_cuda_device_copy {
     struct mm_device_copy head;    /* first member; head.data is NULL if the copy has no device memory */
     struct mm_cuda_device *device; /* NULL after the device was closed */
-    size_t bytes;
-    cudaEvent_t copied;        /* completes when the elements are copied; NULL until first recorded */
-    bool is_copied;            /* the host has seen that `copied` is complete */
-    struct derived derived[2]; /* [0] is for the matrix as operand A, [1] as operand B */
+    size_t bytes;                  /* of the matrix, and of head.data */
+    struct range filled;           /* what of the matrix is copied; the rest of head.data is undefined */
+    cudaEvent_t copied;            /* completes when `filled` is copied; NULL until first recorded */
+    bool is_copied;                /* the host has seen that `copied` is complete */
+    struct derived derived[2];     /* [0] is for the matrix as operand A, [1] as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
 };
 
@@ -204,21 +211,23 @@ static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, 
     copy->device = device;
     copy->bytes = bytes;
     copy->is_copied = is_only_copy(copy);
+    copy->filled.end = copy->is_copied ? bytes : 0;
     pthread_mutex_lock(&mutex);
     LIST_INSERT_HEAD(&device->copies, copy, listed);
     pthread_mutex_unlock(&mutex);
     return copy;
 }
 
-cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane) {
+cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, size_t first, size_t bytes, void *to,
+                                const struct mm_lane *lane) {
     const struct mm_device_copy *only_copy = value->only_copy;
     if (only_copy == NULL)
-        return cudaMemcpyAsync(to, value->data, value->bytes, cudaMemcpyHostToDevice, lane->stream);
+        return cudaMemcpyAsync(to, (char *)value->data + first, bytes, cudaMemcpyHostToDevice, lane->stream);
     struct mm_device *device = &lane->device->head;
-    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, only_copy->data,
-                                                 (int)only_copy->device->index, value->bytes, lane->stream);
+    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, (char *)only_copy->data + first,
+                                                 (int)only_copy->device->index, bytes, lane->stream);
     if (code == cudaSuccess)
-        __atomic_add_fetch(&device->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&device->peer_bytes, bytes, __ATOMIC_RELAXED);
     return code;
 }
 
@@ -247,23 +256,48 @@ cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, con
     return code;
 }
 
-/* Acquires device memory for the copy, and enqueues the copying of the matrix. If device memory is short,
- * does nothing and returns cudaSuccess. */
-static cudaError_t copy_value(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
-                              struct mm_lane *lane) {
-    void *data = acquire(copy, value->bytes, lane);
-    if (data == NULL)
+/* Enqueues the copying of these bytes, and adds them to *copied_bytes if they come from the host. */
+static cudaError_t copy_range(const struct mm_stored *value, struct range range,
+                              struct mm_cuda_device_copy *copy, const struct mm_lane *lane,
+                              size_t *copied_bytes) {
+    if (range.first >= range.end)
         return cudaSuccess;
-    cudaError_t code = mm_cuda_copy_stored(value, data, lane);
+    const size_t bytes = range.end - range.first;
+    *copied_bytes += value->only_copy == NULL ? bytes : 0;
+    return mm_cuda_copy_stored(value, range.first, bytes, (char *)copy->head.data + range.first, lane);
+}
+
+/* Acquires device memory for the copy, and enqueues the copying of what the copy lacks of a range. If device
+ * memory is short, does nothing and returns cudaSuccess. */
+static cudaError_t fill(const struct mm_stored *value, struct range wanted, struct mm_cuda_device_copy *copy,
+                        struct mm_lane *lane, size_t *copied_bytes) {
+    struct range *filled = &copy->filled;
+    cudaError_t code = cudaSuccess;
+    if (copy->head.data != NULL) {
+        code =
+            wait_for(copy->copied, &copy->is_copied, lane); /* so the next event also stands for this one */
+    } else {
+        void *data = acquire(copy, value->bytes, lane);
+        __atomic_store_n(&copy->head.data, data, __ATOMIC_RELAXED);
+        *filled = (struct range){wanted.first, wanted.first};
+    }
+    if (copy->head.data == NULL || code != cudaSuccess)
+        return code;
+    copy->is_copied = false;
+    code = copy_range(value, (struct range){wanted.first, filled->first}, copy, lane, copied_bytes);
+    if (code == cudaSuccess)
+        code = copy_range(value, (struct range){filled->end, wanted.end}, copy, lane, copied_bytes);
     if (code == cudaSuccess)
         code = record(&copy->copied, lane);
-    if (code != cudaSuccess) {
-        mm_cuda_pool_free(lane, data);
+    if (code == cudaSuccess) {
+        filled->first = mm_size_min(filled->first, wanted.first);
+        filled->end = wanted.end > filled->end ? wanted.end : filled->end;
+    } else if (filled->first == filled->end) {
+        mm_cuda_pool_free(lane, copy->head.data);
+        __atomic_store_n(&copy->head.data, NULL, __ATOMIC_RELAXED);
         unreserve(copy, value->bytes, false);
-        return code;
     }
-    __atomic_store_n(&copy->head.data, data, __ATOMIC_RELAXED);
-    return cudaSuccess;
+    return code;
 }
 
 /* Returns NULL if host memory runs out. */
@@ -277,25 +311,36 @@ static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const s
     return copy;
 }
 
-enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm_lane *lane,
-                                       size_t *copied_bytes, void **data, struct mm_error *error) {
+/* Returns what a job reads of a stored operand. A share that reads whole rows reads only these. */
+static struct range read_by(const struct mm_job *job, unsigned index) {
+    const struct mm_source *source = &job->sources[index];
+    const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+    const size_t first = source->first * mm_dtype_bytes(operand->dtype);
+    return job->product.whole.m > 0 && source->gap == 0
+               ? (struct range){first, first + mm_matrix_bytes(operand)}
+               : (struct range){0, source->stored->bytes};
+}
+
+enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struct mm_lane *lane, void **data,
+                                       struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
+    const struct mm_source *source = &job->sources[index];
     struct mm_stored *value = source->stored;
     cudaError_t code = cudaSuccess;
     *data = NULL;
     if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
         return MM_OK;
+    const struct range wanted = read_by(job, index);
     struct mm_cuda_device_copy *copy = find(value, device);
-    if (copy != NULL && copy->head.data != NULL) {
+    if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->filled.first &&
+        wanted.end <= copy->filled.end) {
         code = wait_for(copy->copied, &copy->is_copied, lane);
     } else if (mm_device_copy_check(value->only_copy, error) != MM_OK) {
         return error->status;
     } else {
         copy = find_or_make(value, lane);
         if (copy != NULL)
-            code = copy_value(value, copy, lane);
-        if (copy != NULL && copy->head.data != NULL)
-            *copied_bytes += value->only_copy == NULL ? value->bytes : 0;
+            code = fill(value, wanted, copy, lane, &job->outcome.uploaded_bytes);
     }
     if (code != cudaSuccess)
         return mm_cuda_status(device, code, "copying a stored matrix to the device", error);

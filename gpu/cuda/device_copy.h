@@ -6,15 +6,18 @@
 
 __BEGIN_DECLS
 
-/* Sets *data to the device copy of a stored operand, for later work on the lane's stream. If there is no copy
- * yet, enqueues the copying, and adds the bytes that are copied from the host to *copied_bytes. Sets *data to
- * NULL if the operand is not stored, is empty, or gets no memory. Then the caller must copy the operand for
- * this job. MM_DEVICE_FAILED if the operand is only on a device that has failed. */
-enum mm_status mm_cuda_acquire_operand(const struct mm_source *source, struct mm_lane *lane,
-                                       size_t *copied_bytes, void **data, struct mm_error *error);
+/* Sets *data to the device copy of an operand of the job, for later work on the lane's stream. If the copy
+ * does not have all elements that the job reads, enqueues the copying, and adds the bytes that are copied
+ * from the host to the job's outcome.uploaded_bytes. Sets *data to NULL if the operand is not stored, is
+ * empty, or gets no memory. Then the caller must copy the operand for this job. MM_DEVICE_FAILED if the
+ * operand is only on a device that has failed. */
+enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struct mm_lane *lane, void **data,
+                                       struct mm_error *error);
 
-/* Enqueues the copying of a stored matrix to `to`, from host memory or from another device. */
-cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, void *to, const struct mm_lane *lane);
+/* Enqueues the copying of some bytes of a stored matrix to `to`, from host memory or from another device. The
+ * bytes begin at the byte `first` of the matrix. */
+cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, size_t first, size_t bytes, void *to,
+                                const struct mm_lane *lane);
 
 /* Enqueues the copying of a part of a stored matrix, which is only on a device, to a dense matrix. `from` is
  * the part in the memory of that device. */

@@ -65,8 +65,7 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
         status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
     placed->c = job->stored_c != NULL ? job->stored_c->data : NULL;
     for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
-        status = mm_cuda_acquire_operand(&job->sources[index], lane, &job->outcome.uploaded_bytes,
-                                         &placed->operands[index], error);
+        status = mm_cuda_acquire_operand(job, index, lane, &placed->operands[index], error);
     return status;
 }
 
@@ -85,7 +84,8 @@ static cudaError_t place(struct mm_lane *lane, struct mm_job *job, struct mm_cud
             continue;
         job->outcome.uploaded_bytes += source->stored->only_copy == NULL ? source->stored->bytes : 0;
         if (code == cudaSuccess)
-            code = mm_cuda_copy_stored(source->stored, placed->operands[index], lane);
+            code =
+                mm_cuda_copy_stored(source->stored, 0, source->stored->bytes, placed->operands[index], lane);
     }
     if (placed->c == NULL) {
         placed->c = *at;

@@ -74,6 +74,30 @@ static void shares_read_their_parts(void **state) {
     release();
 }
 
+/* Shares copy only their rows of A, and only those that earlier shares did not copy. */
+static void shares_copy_their_rows(void **state) {
+    static const struct {
+        size_t row, rows, copied_rows;
+    } cases[] = {{7, 4, 4}, {8, 2, 0}, {5, 9, 5}, {0, 18, 9}};
+    job_init(&tests[0], &ours, 18, 20, 17);
+    value = (struct mm_stored){.data = tests[0].a, .bytes = A_BYTES};
+    for (unsigned index = 0; index < sizeof cases / sizeof *cases; index++) {
+        struct mm_job *job = jobs[1];
+        *job = *jobs[0];
+        job->product =
+            mm_product_part(&jobs[0]->product, MM_MATMUL, cases[index].row, cases[index].rows, 0, 17);
+        job->product.whole = (struct mm_whole){18, 17, cases[index].row, 0};
+        job->sources[MM_OPERAND_A] =
+            (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &value, .first = cases[index].row * 20};
+        plan_job(&tests[1]);
+        run(0, &jobs[1], 1);
+        assert_int_equal(job->work.error.status, MM_OK);
+        assert_int_equal(job->outcome.uploaded_bytes, cases[index].copied_rows * 80 + B_BYTES);
+    }
+    expect_product(&tests[0]);
+    release();
+}
+
 static void stored_operand_is_copied_once(void **state) {
     make(0);
     assert_int_equal(jobs[0]->work.batch_key, 0); /* the device has no copy of B yet */
@@ -252,28 +276,26 @@ static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     struct mm_cuda_device other = device;
     struct mm_stored result = {.bytes = C_BYTES, .only_copy = copy};
-    const struct mm_source source = {.kind = MM_SOURCE_STORED, .stored = &result};
+    struct mm_job job = {.sources = {{.kind = MM_SOURCE_STORED, .stored = &result}}};
     struct mm_error error;
-    size_t copied_bytes = 0;
     void *data;
     mm_stored_add_copy(&result, copy);
-    assert_int_equal(mm_cuda_acquire_operand(&source, &device.lanes[1], &copied_bytes, &data, &error), MM_OK);
+    assert_int_equal(mm_cuda_acquire_operand(&job, 0, &device.lanes[1], &data, &error), MM_OK);
     assert_ptr_equal(data, copy->data);
-    assert_int_equal(copied_bytes + device.head.peer_bytes, 0);
+    assert_int_equal(job.outcome.uploaded_bytes + device.head.peer_bytes, 0);
     LIST_INIT(&other.copies);
     other.copy_bytes = 0;
     other.direct.device = other.lanes[0].device = &other;
-    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_int_equal(mm_cuda_acquire_operand(&job, 0, &other.lanes[0], &data, &error), MM_OK);
     assert_memory_equal(data, copy->data, C_BYTES);
-    assert_int_equal(copied_bytes, 0); /* no bytes came from the host */
+    assert_int_equal(job.outcome.uploaded_bytes, 0); /* no bytes came from the host */
     assert_int_equal(other.head.peer_bytes, C_BYTES);
     mm_cuda_drop_copies(&other, false);
     other.head.memory_bytes = 4 * C_BYTES - 4;
-    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error), MM_OK);
+    assert_int_equal(mm_cuda_acquire_operand(&job, 0, &other.lanes[0], &data, &error), MM_OK);
     assert_null(data);
     device.head.failed = 1;
-    assert_int_equal(mm_cuda_acquire_operand(&source, &other.lanes[0], &copied_bytes, &data, &error),
-                     MM_DEVICE_FAILED);
+    assert_int_equal(mm_cuda_acquire_operand(&job, 0, &other.lanes[0], &data, &error), MM_DEVICE_FAILED);
     device.head.failed = 0;
     value = result;
     release();
@@ -382,7 +404,7 @@ static void a_job_that_fails_leaves_nothing(void **state) {
     assert_int_equal(fake_cuda.events, 0);
 }
 
-RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_parts,
+RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_parts, shares_copy_their_rows,
                   device_copy_is_freed_for_jobs, without_a_device_copy_each_job_copies,
                   error_names_the_memory_for_both_operands, too_large_values_are_uploaded,
                   value_outlives_the_device, derived_data_is_kept, stored_result_stays_on_the_device,
