@@ -256,21 +256,21 @@ cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, con
     return code;
 }
 
-/* Enqueues the copying of these bytes, and adds them to *copied_bytes if they come from the host. */
+/* Enqueues the copying of these bytes, and counts them. */
 static cudaError_t copy_range(const struct mm_stored *value, struct range range,
                               struct mm_cuda_device_copy *copy, const struct mm_lane *lane,
-                              size_t *copied_bytes) {
+                              struct mm_outcome *outcome) {
     if (range.first >= range.end)
         return cudaSuccess;
     const size_t bytes = range.end - range.first;
-    *copied_bytes += value->only_copy == NULL ? bytes : 0;
+    *(value->only_copy == NULL ? &outcome->uploaded_bytes : &outcome->peer_bytes) += bytes;
     return mm_cuda_copy_stored(value, range.first, bytes, (char *)copy->head.data + range.first, lane);
 }
 
 /* Acquires device memory for the copy, and enqueues the copying of what the copy lacks of a range. If device
  * memory is short, does nothing and returns cudaSuccess. */
 static cudaError_t fill(const struct mm_stored *value, struct range wanted, struct mm_cuda_device_copy *copy,
-                        struct mm_lane *lane, size_t *copied_bytes) {
+                        struct mm_lane *lane, struct mm_outcome *outcome) {
     struct range *filled = &copy->filled;
     cudaError_t code = cudaSuccess;
     if (copy->head.data != NULL) {
@@ -284,9 +284,9 @@ static cudaError_t fill(const struct mm_stored *value, struct range wanted, stru
     if (copy->head.data == NULL || code != cudaSuccess)
         return code;
     copy->is_copied = false;
-    code = copy_range(value, (struct range){wanted.first, filled->first}, copy, lane, copied_bytes);
+    code = copy_range(value, (struct range){wanted.first, filled->first}, copy, lane, outcome);
     if (code == cudaSuccess)
-        code = copy_range(value, (struct range){filled->end, wanted.end}, copy, lane, copied_bytes);
+        code = copy_range(value, (struct range){filled->end, wanted.end}, copy, lane, outcome);
     if (code == cudaSuccess)
         code = record(&copy->copied, lane);
     if (code == cudaSuccess) {
@@ -311,16 +311,6 @@ static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const s
     return copy;
 }
 
-/* Returns what a job reads of a stored operand. A share that reads whole rows reads only these. */
-static struct range read_by(const struct mm_job *job, unsigned index) {
-    const struct mm_source *source = &job->sources[index];
-    const struct mm_matrix *operand = mm_product_operand(&job->product, index);
-    const size_t first = source->first * mm_dtype_bytes(operand->dtype);
-    return job->product.whole.m > 0 && source->gap == 0
-               ? (struct range){first, first + mm_matrix_bytes(operand)}
-               : (struct range){0, source->stored->bytes};
-}
-
 enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struct mm_lane *lane, void **data,
                                        struct mm_error *error) {
     struct mm_cuda_device *device = lane->device;
@@ -330,7 +320,8 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     *data = NULL;
     if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
         return MM_OK;
-    const struct range wanted = read_by(job, index);
+    const struct mm_job_bytes read = mm_job_read_bytes(job, index);
+    const struct range wanted = {read.first, read.first + read.bytes};
     struct mm_cuda_device_copy *copy = find(value, device);
     if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->filled.first &&
         wanted.end <= copy->filled.end) {
@@ -340,7 +331,7 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     } else {
         copy = find_or_make(value, lane);
         if (copy != NULL)
-            code = fill(value, wanted, copy, lane, &job->outcome.uploaded_bytes);
+            code = fill(value, wanted, copy, lane, &job->outcome);
     }
     if (code != cudaSuccess)
         return mm_cuda_status(device, code, "copying a stored matrix to the device", error);

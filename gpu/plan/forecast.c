@@ -100,6 +100,9 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
         update_measured_rate(&forecast->copy_ns,
                              job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD],
                              copied);
+    if (is_whole && copied == 0.0)
+        update_measured_rate(&forecast->peer_ns, job->outcome.span_ns[MM_SPAN_UPLOAD],
+                             (double)job->outcome.peer_bytes);
     if (job->verify)
         update_measured_rate(&forecast->check_ns[job->product.a.dtype], job->outcome.verification.took_ns,
                              (double)mm_product_bytes(&job->product));
@@ -165,6 +168,19 @@ enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm
 
 double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes) {
     return read_rate(&device->forecast.copy_ns) * (double)bytes;
+}
+
+double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job *job) {
+    double ns = 0.0;
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
+        const struct mm_source *source = &job->sources[index];
+        if (source->kind != MM_SOURCE_STORED || mm_source_find(source, device) != NULL)
+            continue;
+        const double *rate =
+            mm_source_is_off_host(source) ? &device->forecast.peer_ns : &device->forecast.copy_ns;
+        ns += read_rate(rate) * (double)mm_job_read_bytes(job, index).bytes;
+    }
+    return ns;
 }
 
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,

@@ -21,6 +21,7 @@ struct mm_forecast {
     /* Nanoseconds for a byte of A, B and C in a thin product. */
     double byte_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
     double copy_ns;                  /* nanoseconds for a byte copied to or from the device */
+    double peer_ns;                  /* nanoseconds for a byte copied from another device of the backend */
     double check_ns[MM_DTYPE_COUNT]; /* nanoseconds for a byte of A, B and C in a check */
 };
 
@@ -55,6 +56,9 @@ enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm
 
 /* Forecasts the time of copying bytes to or from a device in nanoseconds; 0 if there is no rate. */
 double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes);
+
+/* Forecasts the time of copying the stored operands that a device lacks, in nanoseconds. */
+double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job *job);
 
 /* Forecasts the time of a job's kernel, copies and check in nanoseconds. `variant` is not `auto`. */
 double mm_forecast_ns(const struct mm_device *device, const struct mm_job *job,

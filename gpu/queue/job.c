@@ -102,6 +102,15 @@ bool mm_job_is_inline(const struct mm_job *job) {
     return true;
 }
 
+struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index) {
+    const struct mm_source *source = &job->sources[index];
+    const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+    return job->product.whole.m > 0 && source->gap == 0
+               ? (struct mm_job_bytes){source->first * mm_dtype_bytes(operand->dtype),
+                                       mm_matrix_bytes(operand)}
+               : (struct mm_job_bytes){0, source->stored->bytes};
+}
+
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device) {
     size_t bytes = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {

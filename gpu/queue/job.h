@@ -118,6 +118,15 @@ size_t mm_job_returned_bytes(const struct mm_job *job);
  * in the memory of another device count too. The operands' data may be NULL. */
 size_t mm_job_generated_bytes(const struct mm_job *job);
 
+/* Some bytes of a stored matrix. */
+struct mm_job_bytes {
+    size_t first;
+    size_t bytes;
+};
+
+/* Returns which bytes of a stored operand the job reads. A share that reads whole rows reads only these. */
+struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index);
+
 /* Returns the bytes of stored operands that have no copy on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 

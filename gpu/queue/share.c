@@ -15,6 +15,7 @@ struct grid {
     size_t col_units;
     size_t rows; /* shares along the rows of C */
     size_t cols;
+    size_t first_rows[MM_DEVICES_MAX + 1]; /* the units at which the shares begin; then row_units */
 };
 
 static struct mm_cuts cuts_of(const struct mm_job *job) {
@@ -127,9 +128,9 @@ static enum mm_status make_share(struct mm_shares *shares, const struct grid *gr
     struct mm_share *share = &shares->of[index];
     struct mm_job *job = &share->job;
     const size_t down = index / grid->cols, along = index % grid->cols;
-    const size_t row = first_unit(grid->row_units, grid->rows, down) * grid->cuts.rows;
+    const size_t row = grid->first_rows[down] * grid->cuts.rows;
     const size_t col = first_unit(grid->col_units, grid->cols, along) * grid->cuts.cols;
-    const size_t bottom = first_unit(grid->row_units, grid->rows, down + 1) * grid->cuts.rows;
+    const size_t bottom = grid->first_rows[down + 1] * grid->cuts.rows;
     const size_t right = first_unit(grid->col_units, grid->cols, along + 1) * grid->cuts.cols;
     *share = (struct mm_share){.job = {.work = {.kind = MM_WORK_PRODUCT,
                                                 .backend = whole->work.backend,
@@ -158,8 +159,7 @@ static enum mm_status make_share(struct mm_shares *shares, const struct grid *gr
 
 static double expected_ns(const struct mm_job *job) {
     const struct mm_device *device = job->plan.device;
-    return mm_forecast_ns(device, job, job->plan.variant) +
-           mm_forecast_copy_ns(device, mm_job_absent_bytes(job, device));
+    return mm_forecast_ns(device, job, job->plan.variant) + mm_forecast_fetch_ns(device, job);
 }
 
 /* Whether the shares are expected to take less than 0.8 of the time of one device. */
@@ -168,6 +168,39 @@ static bool pays(const struct mm_shares *shares) {
     for (unsigned index = 0; index < shares->count; index++)
         longest_ns = fmax(longest_ns, expected_ns(&shares->of[index].job));
     return longest_ns < 0.8 * expected_ns(shares->whole);
+}
+
+static bool make_all(struct mm_shares *shares, const struct grid *grid, unsigned count,
+                     struct mm_worker *const *workers) {
+    for (shares->count = 0; shares->count < count; shares->count++)
+        if (make_share(shares, grid, shares->count, workers[shares->count]) != MM_OK)
+            return false;
+    return true;
+}
+
+/* Gives fewer rows to devices that must first copy operands, so that all devices end at the same time.
+ * Returns whether that changes the shares. A grid with several columns stays as it is. */
+static bool weigh_rows(const struct mm_shares *shares, struct grid *grid) {
+    const struct mm_job *whole = shares->whole;
+    const double kernel_ns = mm_forecast_kernel_ns(whole->plan.device, whole->plan.variant, &whole->product);
+    double fetch_ns[MM_DEVICES_MAX], all_ns = kernel_ns, first = 0.0;
+    bool is_even = true;
+    for (unsigned index = 0; index < shares->count; index++) {
+        const struct mm_job *share = &shares->of[index].job;
+        fetch_ns[index] = mm_forecast_fetch_ns(share->plan.device, share);
+        all_ns += fetch_ns[index];
+        is_even = is_even && fetch_ns[index] == fetch_ns[0];
+    }
+    if (grid->cols > 1 || is_even || kernel_ns == 0.0)
+        return false;
+    for (unsigned index = 1; index < shares->count; index++) {
+        const size_t least = grid->first_rows[index - 1] + 1;
+        const size_t most = grid->row_units - (grid->cuts.tail_rows > 0 ? grid->cuts.tail_rows : 1) -
+                            (shares->count - 1 - index);
+        first += (all_ns / shares->count - fetch_ns[index - 1]) / kernel_ns * (double)grid->row_units;
+        grid->first_rows[index] = first < (double)least ? least : first > (double)most ? most : (size_t)first;
+    }
+    return true;
 }
 
 void mm_shares_make(struct mm_queue *queue, struct mm_job *job) {
@@ -184,10 +217,11 @@ void mm_shares_make(struct mm_queue *queue, struct mm_job *job) {
         count--;
     if (count < 2)
         return;
+    for (size_t down = 0; down <= grid.rows; down++)
+        grid.first_rows[down] = first_unit(grid.row_units, grid.rows, down);
     shares->cols = (unsigned)grid.cols;
-    for (shares->count = 0; shares->count < count; shares->count++)
-        if (make_share(shares, &grid, shares->count, workers[shares->count]) != MM_OK)
-            break;
+    if (make_all(shares, &grid, count, workers) && weigh_rows(shares, &grid))
+        (void)make_all(shares, &grid, count, workers);
     if (shares->count < count || (job->weighs_devices && !pays(shares)))
         shares->count = 0;
     shares->left = shares->count;

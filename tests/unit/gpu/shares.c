@@ -492,14 +492,40 @@ static void devices_are_weighed(void **state) {
 }
 
 static void copies_can_outweigh(void **state) {
-    static const struct subject thin = {256, 1, 256, .stored = 1 << MM_OPERAND_A};
+    static const struct subject thin = {32, 256, 256, .stored = 1 << MM_OPERAND_B};
     open_devices((struct setting){0});
     set_rates(1.0, 1e3);
     struct mm_job *job = divide(&jobs[0], &thin, 4);
     job->weighs_devices = true;
     submit(&jobs[0]);
     job_wait(&jobs[0], MM_OK);
-    assert_int_equal(job->outcome.devices, 1); /* each device would copy all of A */
+    assert_int_equal(job->outcome.devices, 1); /* each device would copy all of B */
+}
+
+/* Only device 0 has B at first, so it computes more rows than the others. Then all have B. */
+static void devices_that_copy_get_fewer_rows(void **state) {
+    static const struct subject tall = {256, 64, 16, .stored = 1 << MM_OPERAND_B};
+    static const size_t first_rows[2][3] = {{0, 160, 192}, {0, 64, 160}};
+    struct mm_device_copy copies[3] = {{.data = memory}, {.data = memory}, {.data = memory}};
+    const struct mm_share *of = ((struct mm_shares *)(void *)shares)->of;
+    open_devices((struct setting){0});
+    set_rates(1.0, 0.0); /* the kernel takes 2.1 ms, and the copying of B 1 ms */
+    for (unsigned index = 0; index < 3; index++) {
+        copies[index].device = &fakes[index].device;
+        fakes[index].device.forecast.peer_ns = 250.0;
+        copies[index].next = index < 2 ? &copies[index + 1] : NULL;
+    }
+    for (unsigned all_have_it = 0; all_have_it < 2; all_have_it++) {
+        struct mm_job *job = divide(&jobs[0], &tall, 3);
+        copies[0].next = all_have_it ? &copies[1] : NULL;
+        stored[MM_OPERAND_B].copies = stored[MM_OPERAND_B].only_copy = &copies[0];
+        submit(&jobs[0]);
+        job_wait(&jobs[0], MM_OK);
+        assert_int_equal(job->outcome.devices, 3);
+        for (unsigned index = 0; index < 3; index++)
+            assert_int_equal(of[index].job.product.whole.row, first_rows[all_have_it][index]);
+    }
+    stored[MM_OPERAND_B].copies = stored[MM_OPERAND_B].only_copy = NULL;
 }
 
 /* Products with and without shares, while a device fails and comes back, and clients cancel. */
@@ -547,4 +573,4 @@ RUN_TESTS_BETWEEN(NULL, close_shares, bits_do_not_depend_on_the_devices, share_o
                   full_queue_refuses_shares, aborted_queue_ends_waiting_shares,
                   fewer_devices_compute_what_cannot_be_cut, cuts_and_tail_of_the_plan_hold,
                   all_shares_take_the_slow_path_or_none, devices_are_weighed, copies_can_outweigh,
-                  many_products_end_once)
+                  devices_that_copy_get_fewer_rows, many_products_end_once)
