@@ -131,6 +131,8 @@ class Product:
             options["dtype"] = "float32"
         if chance(10):
             options["timeout_ms"] = 3600000
+        if chance(20):
+            options["devices"] = random.choice([1, "all", "auto"])
         for operand, flag in (self.a, "transpose_a"), (self.b, "transpose_b"):
             if operand.transposed or chance(10):
                 options[flag] = operand.transposed
@@ -245,6 +247,7 @@ class Stored:
 
     def multiply(self):
         self.path = MATMUL
+        self.query += ["devices=all"] * chance(30)
         self.query += [f"a_from={self.name()}", "b_from=identity()", f"n={self.edge}"]
         self.cut()
 
