@@ -189,6 +189,43 @@ static void small_products_have_a_batch_kernel(void **state) {
     }
 }
 
+/* Plain products have a kernel with less code. */
+static void plain_products_have_their_kernel(void **state) {
+    static const struct {
+        enum mm_dtype dtype, c_dtype;
+        size_t m, k, n;
+        size_t shift; /* bytes from an aligned address to C */
+        bool has_epilogue, is_stack, is_plain;
+    } cases[] = {
+        {MM_BFLOAT16, MM_BFLOAT16, 512, 512, 512, 0, false, false, true},
+        {MM_INT8, MM_INT32, 512, 512, 512, 16, false, false, true},
+        {MM_BFLOAT16, MM_FLOAT32, 512, 512, 512, 0, false, false, false},
+        {MM_FLOAT8_E5M2, MM_FLOAT16, 512, 512, 512, 0, false, false, false},
+        {MM_BFLOAT16, MM_BFLOAT16, 512, 512, 508, 0, false, false, false},  /* threads store C */
+        {MM_BFLOAT16, MM_BFLOAT16, 512, 512, 512, 8, false, false, false},  /* threads store C */
+        {MM_BFLOAT16, MM_BFLOAT16, 256, 8192, 256, 0, false, false, false}, /* clusters share tiles */
+        {MM_BFLOAT16, MM_BFLOAT16, 512, 512, 512, 0, true, false, false},
+        {MM_BFLOAT16, MM_BFLOAT16, 512, 512, 512, 0, false, true, false},
+        {MM_FLOAT64, MM_FLOAT64, 512, 512, 512, 0, false, false, false},
+    };
+    const struct mm_stack stack = {
+        .count = 2, .a_count = 2, .b_count = 2, .rank = 1, .dims = {2}, .a_steps = {1}, .b_steps = {1}};
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct mm_product product =
+            product_of(cases[index].dtype, cases[index].m, cases[index].k, cases[index].n, 2);
+        product.c =
+            mm_matrix_dense(cases[index].c_dtype, product.m, product.n, operands + cases[index].shift);
+        product.epilogue.is_set = cases[index].has_epilogue;
+        if (cases[index].is_stack) {
+            product.a.rows *= 2, product.b.rows *= 2, product.c.rows *= 2;
+            product.stack = &stack;
+        }
+        launch(&product);
+        if (seen.is_plain != cases[index].is_plain)
+            fail_msg("case %zu", index);
+    }
+}
+
 /* A stack is one launch, unless its matrices need padded copies. Then each product is a launch. */
 static void stacks_have_their_memory(void **state) {
     const struct mm_stack stack = {.count = 6,
@@ -375,7 +412,8 @@ static void epilogues_that_kernels_lack_are_a_pass(void **state) {
 }
 
 RUN_TESTS(each_shape_has_its_memory, each_part_of_k_has_steps, tiles_are_chosen,
-          small_products_have_a_batch_kernel, stacks_have_their_memory, int32_is_split, copies_are_kept,
-          copies_of_a_and_b_differ, other_kernels_compute_without_k, blocks_share_multiprocessors,
-          unaligned_operands_are_copied_by_threads, epilogues_that_kernels_lack_are_a_pass,
-          a_tile_that_a_type_lacks_is_refused, too_many_tiles_are_refused, shares_are_tiled_as_the_whole)
+          small_products_have_a_batch_kernel, plain_products_have_their_kernel, stacks_have_their_memory,
+          int32_is_split, copies_are_kept, copies_of_a_and_b_differ, other_kernels_compute_without_k,
+          blocks_share_multiprocessors, unaligned_operands_are_copied_by_threads,
+          epilogues_that_kernels_lack_are_a_pass, a_tile_that_a_type_lacks_is_refused,
+          too_many_tiles_are_refused, shares_are_tiled_as_the_whole)

@@ -6,10 +6,10 @@
 
 enum { MULTIPROCESSORS = 132 };
 
-static const char kernels[9];
+static const char kernels[9], plain_kernels[9];
 
 #define KERNEL(index, rows, cols, cluster, resident)                                                         \
-    { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, resident, 1 }
+    { &kernels[index], rows, cols, 2 * (rows) + 128, cluster, resident, 1, &plain_kernels[index] }
 #define K_MAJOR(...)                                                                                         \
     {                                                                                                        \
         { KERNEL(__VA_ARGS__) }                                                                              \
@@ -44,6 +44,11 @@ const struct mm_tensor_kernels mm_tensor_float16 = KERNELS(0, 256, ANY_ORDER),
                                                     .threads_copy = true};
 
 struct seen seen;
+
+static bool is_one_of(const char *all, const struct mm_layout *layout) {
+    const char *kernel = layout->kernel;
+    return kernel >= all && kernel < all + sizeof kernels;
+}
 
 static const char reduces[MM_DTYPE_COUNT];
 
@@ -106,6 +111,8 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
 enum mm_status mm_cuda_load(const struct mm_layout *layout, struct mm_lane *lane, struct mm_error *error) {
     seen.loaded_reduce += layout->threads_x == MM_TENSOR_REDUCE_THREADS;
     seen.loaded_split += layout->kernel == &split_kernel;
+    seen.loaded_full += is_one_of(kernels, layout);
+    seen.loaded_plain += is_one_of(plain_kernels, layout);
     return MM_OK;
 }
 
@@ -178,6 +185,8 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
         return MM_OK;
     }
     seen.enqueued++;
+    seen.is_plain = is_one_of(plain_kernels, layout);
+    assert_true(seen.is_plain ? seen.loaded_plain : seen.loaded_full);
     seen.grid = grid;
     const unsigned resident = seen.sums != MM_FLOAT64 ? 1 : seen.plan.rows == 32 ? 3 : 128 / seen.plan.rows;
     assert_in_range(grid.x, 1, MULTIPROCESSORS * resident);
@@ -241,11 +250,13 @@ void launch(const struct mm_product *product) {
     struct mm_lane lane = {.device = &device, .scratch = scratch};
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
+    struct mm_product planned = *product;
+    planned.c.data = NULL; /* C has no memory before its job begins */
     memset(&seen, 0, sizeof seen);
     seen.sums = mm_dtype_sum(product->a.dtype);
-    assert_int_equal(mm_cuda_tensor(product, &plan, &error), MM_OK);
+    assert_int_equal(mm_cuda_tensor(&planned, &plan, &error), MM_OK);
     assert_int_equal(plan.layout.block_rows, 0); /* 0 means that C is not divided into bands of rows */
-    assert_int_equal(plan.prepare(&plan, product, &lane, &error), MM_OK);
+    assert_int_equal(plan.prepare(&plan, &planned, &lane, &error), MM_OK);
     const struct mm_product last = mm_product_item(product, mm_product_count(product) - 1);
     const bool is_one = product->stack == NULL || plan.launch_stack != NULL;
     assert_int_equal(product->stack != NULL && is_one

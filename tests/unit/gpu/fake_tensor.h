@@ -13,6 +13,8 @@ extern struct seen {
     dim3 grid; /* grid of the kernel that multiplies */
     struct mm_tensor_split splits[2];
     unsigned copied, maps, enqueued, reduced, loaded_reduce, split, loaded_split, tiled;
+    unsigned loaded_full, loaded_plain;
+    bool is_plain; /* the kernel that multiplies is for plain products */
     enum mm_dtype sums;
 } seen;
 

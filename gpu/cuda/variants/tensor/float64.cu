@@ -78,6 +78,7 @@ template <mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct ti
     static constexpr bool LOADS_ADDEND = false;
     static constexpr bool COUNTS_PRODUCTS = true;
     static constexpr bool HAS_LIMBS = false;
+    static constexpr bool IS_PLAIN = false;
     static constexpr shape SHAPE = shapes[SIZE];
     static constexpr bool A_MN_MAJOR = IS_A_MN_MAJOR;
     static constexpr bool B_MN_MAJOR = IS_B_MN_MAJOR;

@@ -49,6 +49,7 @@
  *     LOADS_ADDEND            the producer loads the addend of whole tiles
  *     COUNTS_PRODUCTS         the kernel computes only the first *plan.products products, if that is not NULL
  *     HAS_LIMBS               the operands are limbs of int32 (mm_tensor_groups)
+ *     IS_PLAIN                the kernel computes only plain products (mm_tensor_kernel)
  *     ROLES                   a class with
  *         full_arrivals(plan)             how often the producer arrives at a stage's `full`
  *         produce<T>(plan, shared, walk)  what the producer's threads run
@@ -75,12 +76,14 @@ struct mm_tensor_tile {
     unsigned addend;  /* index of the product's addend in its stack */
 };
 
-/* Returns the tile that block `rank` of a cluster computes. Tiles have rows×cols elements. */
+/* Returns the tile that block `rank` of a cluster computes. Tiles have rows×cols elements. If IS_PLAIN, the
+ * product is no stack. */
+template <bool IS_PLAIN = false>
 __device__ __forceinline__ mm_tensor_tile mm_tensor_tile_of(const mm_tensor_plan &plan, unsigned cluster_tile,
                                                             unsigned cluster, unsigned rank, unsigned rows,
                                                             unsigned cols) {
     mm_tensor_tile tile = {};
-    if (plan.rank > 0) {
+    if (!IS_PLAIN && plan.rank > 0) {
         const unsigned each = plan.schedule.cluster_tile_rows * plan.schedule.cluster_tile_cols;
         unsigned left = tile.product = cluster_tile / each;
         cluster_tile %= each;
@@ -120,10 +123,10 @@ struct mm_tensor_walk {
 
 template <class T>
 __device__ __forceinline__ void mm_tensor_walk_next(const mm_tensor_plan &plan, mm_tensor_walk &walk) {
-    walk.is_over = !mm_next_work_tile(plan.schedule, walk.scheduler, walk.work);
+    walk.is_over = !mm_next_work_tile<!T::IS_PLAIN>(plan.schedule, walk.scheduler, walk.work);
     if (!walk.is_over)
-        walk.tile = mm_tensor_tile_of(plan, walk.work.cluster_tile, T::CLUSTER, blockIdx.x % T::CLUSTER,
-                                      T::ROWS, T::COLS);
+        walk.tile = mm_tensor_tile_of<T::IS_PLAIN>(plan, walk.work.cluster_tile, T::CLUSTER,
+                                                   blockIdx.x % T::CLUSTER, T::ROWS, T::COLS);
     if constexpr (T::COUNTS_PRODUCTS)
         walk.is_over = walk.is_over || (plan.products != nullptr && walk.tile.product >= *plan.products);
 }
@@ -172,7 +175,10 @@ __device__ __forceinline__ void mm_tensor_load(unsigned char *to, const CUtensor
     }
 }
 
-__device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
+/* Whether elements of C have 2 bytes. Elements of a plain product's C have 2 bytes if elements of A have. */
+template <class T> __device__ __forceinline__ bool mm_is_narrow(const mm_tensor_plan &plan) {
+    if (T::IS_PLAIN)
+        return T::DEPTH * 2 == MM_TENSOR_LINE_BYTES;
     return plan.product.c.dtype == MM_FLOAT16 || plan.product.c.dtype == MM_BFLOAT16;
 }
 
@@ -214,7 +220,7 @@ template <class T>
 __device__ __forceinline__ void mm_produce_addend(const mm_tensor_plan &plan,
                                                   const mm_tensor_shared<T> &shared,
                                                   const mm_tensor_tile &tile, mm_ring_state &at) {
-    if (mm_is_narrow(plan))
+    if (mm_is_narrow<T>(plan))
         mm_produce_addend_parts<T, true>(plan, shared, tile, at);
     else
         mm_produce_addend_parts<T, false>(plan, shared, tile, at);
@@ -327,5 +333,6 @@ template <class T> mm_tensor_kernel mm_tensor_kernel_of() {
             T::THREADS,
             T::CLUSTER,
             T::RESIDENT,
-            T::SHARED_BYTES};
+            T::SHARED_BYTES,
+            nullptr};
 }

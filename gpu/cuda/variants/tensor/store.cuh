@@ -151,10 +151,11 @@ __device__ __forceinline__ void mm_copy_staged(const mm_staged_part &staged, con
 
 /* Copies a part to C, to (row, col) of the tile's product. All threads of the consumer must have staged the
  * part. */
+template <class T>
 __device__ __forceinline__ void mm_store_staged(const mm_tensor_plan &plan, const mm_staged_part &staged,
                                                 unsigned row, unsigned col, const mm_tensor_tile &tile,
                                                 bool is_narrow) {
-    if (plan.maps_c) {
+    if (T::IS_PLAIN || plan.maps_c) {
         if (mm_my_thread() == 0)
             mm_tma_store(&plan.of_c, static_cast<int>(col), static_cast<int>(row),
                          static_cast<int>(tile.product), staged.part);
@@ -259,10 +260,10 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
         using parts = mm_addend_parts<T, IS_NARROW>;
         unsigned char *at = staged + PART % T::BUFFERS * MM_C_BUFFER_BYTES;
         const unsigned char *left = PART == 0 ? at : staged + (PART - 1) % T::BUFFERS * MM_C_BUFFER_BYTES;
-        const bool has_addend = plan.product.addend.rows > 0;
+        const bool has_addend = T::LOADS_ADDEND && plan.product.addend.rows > 0;
         if (PART % parts::EACH == 0 && has_addend)
             addend.stage = mm_wait_full(addend.shared.ring, addend.at);
-        if (plan.product.epilogue.is_set)
+        if (!T::IS_PLAIN && plan.product.epilogue.is_set)
             mm_finish_part<element, FIRST, EACH>(
                 plan.product,
                 has_addend ? addend.shared.stages + addend.stage * T::STAGE_BYTES +
@@ -284,9 +285,9 @@ __device__ __forceinline__ void mm_tensor_store(const mm_tensor_plan &plan, unsi
         mm_consumer_sync();
         if ((PART % parts::EACH == parts::EACH - 1 || FIRST + EACH == T::SUMS) && has_addend)
             mm_release<T::CLUSTER>(addend.shared.ring, addend.stage);
-        mm_store_staged(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
-                        tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile,
-                        IS_NARROW);
+        mm_store_staged<T>(plan, {at, left, PART == 0, FIRST + EACH == T::SUMS},
+                           tile.row + mm_my_consumer() * MM_CONSUMER_ROWS, tile.col + FIRST * 2, tile,
+                           IS_NARROW);
         mm_tensor_store<T, IS_NARROW, FIRST + EACH>(plan, staged, tile, addend, sums);
     }
 }
@@ -300,7 +301,7 @@ mm_tensor_epilogue(const mm_tensor_plan &plan, const mm_tensor_shared<T> &shared
         shared.stages + T::STAGES * T::STAGE_BYTES + mm_my_consumer() * (T::BUFFERS * MM_C_BUFFER_BYTES);
     mm_addend_reader<T> addend = {shared, at, 0};
     if constexpr (std::is_same<typename T::SUM, float>::value) {
-        if (mm_is_narrow(plan)) {
+        if (mm_is_narrow<T>(plan)) {
             mm_tensor_store<T, true, 0>(plan, staged, tile, addend, sums);
             return;
         }

@@ -115,6 +115,8 @@ struct call {
     struct operand a;
     struct operand b;
     struct mm_schedule schedule;
+    bool maps_c;
+    bool is_plain; /* mm_tensor_kernel */
     size_t sums_bytes;
     size_t bytes; /* bytes of the workspace: partial sums, then copies of A and of B */
 };
@@ -128,6 +130,12 @@ static struct call call_of(const struct mm_plan *plan, const struct mm_product *
     const struct mm_tensor_way way = mm_tensor_way_of(plan, product, kernels);
     call.kernel = &kernels->of[way.size][call.a.square > 0][call.b.square > 0];
     call.schedule = way.schedule;
+    /* TMA writes 16 bytes at a time, even past the end of a row. So threads must store C if the size of its
+     * rows is not a multiple of 16 bytes. */
+    call.maps_c = !kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
+                  product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
+    call.is_plain = call.maps_c && call.schedule.sharers == 0 && product->stack == NULL &&
+                    !product->epilogue.is_set && product->c.dtype == mm_dtype_result(product->a.dtype);
     call.sums_bytes = (size_t)(way.schedule.sharers + mm_shared_tiles(&way.schedule)) *
                       mm_tensor_sums_bytes(product, call.kernel);
     call.bytes = call.sums_bytes + copy_bytes(&call.a) + copy_bytes(&call.b);
@@ -156,13 +164,6 @@ static enum mm_status map_result(struct mm_lane *lane, const struct mm_matrix *m
                        matrix, count, MM_CONSUMER_ROWS, map, error);
 }
 
-/* Whether TMA can store C. TMA writes 16 bytes at a time, even past the end of a row. So threads must store C
- * if the size of its rows is not a multiple of 16 bytes. */
-static bool can_map_c(const struct type *type, const struct mm_product *product) {
-    return !type->kernels->threads_copy && mm_cuda_is_aligned(&product->c) &&
-           product->n * mm_dtype_bytes(product->c.dtype) % ALIGNMENT == 0;
-}
-
 /* Encodes the tensor maps of C and of the addend, if TMA can copy them. */
 static enum mm_status map_results(struct mm_lane *lane, const struct type *type,
                                   const struct mm_product *product, struct mm_tensor_plan *plan,
@@ -170,7 +171,6 @@ static enum mm_status map_results(struct mm_lane *lane, const struct type *type,
     const struct mm_matrix *addend = &product->addend;
     const size_t addends = product->stack == NULL ? 1 : product->stack->addend_count;
     enum mm_status status = MM_OK;
-    plan->maps_c = can_map_c(type, product);
     if (plan->maps_c)
         status = map_result(lane, &product->c, mm_product_count(product), &plan->of_c, error);
     if (status == MM_OK && plan->product.addend.rows > 0 && !type->kernels->threads_copy)
@@ -228,7 +228,7 @@ static enum mm_status place_copy(const struct mm_device *device, struct operand 
 
 static struct mm_layout layout_of(const struct call *call) {
     const struct mm_tensor_kernel *kernel = call->kernel;
-    return (struct mm_layout){.kernel = kernel->kernel,
+    return (struct mm_layout){.kernel = call->is_plain ? kernel->plain : kernel->kernel,
                               .threads_x = kernel->threads,
                               .threads_y = 1,
                               .follows = true,
@@ -266,6 +266,7 @@ static enum mm_status multiply(const struct call *call, const struct mm_product 
     const struct mm_layout layout = layout_of(call);
     const unsigned cluster = call->kernel->cluster;
     struct mm_tensor_plan plan = {
+        .maps_c = call->maps_c,
         .schedule = call->schedule,
         .rows = call->kernel->rows,
         .cols = call->kernel->cols,
@@ -325,7 +326,11 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
     const struct mm_product one = mm_product_item(product, 0);
     const struct call call = call_of(plan, plan->launch_stack != NULL ? product : &one);
     const struct mm_layout second = reduce_layout_of(&call);
-    enum mm_status status = mm_cuda_load(&plan->layout, lane, error);
+    struct mm_layout layout = layout_of(&call);
+    enum mm_status status = mm_cuda_load(&layout, lane, error);
+    layout.kernel = call.kernel->kernel; /* for a C whose address proves to be unaligned */
+    if (status == MM_OK && call.is_plain)
+        status = mm_cuda_load(&layout, lane, error);
     if (status == MM_OK && call.schedule.sharers > 0)
         status = mm_cuda_load(&second, lane, error);
     if (status == MM_OK)

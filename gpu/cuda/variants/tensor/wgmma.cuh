@@ -22,11 +22,13 @@ constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
 };
 
 /* The traits of a tile, which product.cuh explains. WGMMA is the class of the type's instruction. */
-template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR> struct mm_wgmma_tile {
+template <class WGMMA, mm_tensor_size SIZE, bool IS_A_MN_MAJOR, bool IS_B_MN_MAJOR, bool PLAIN = false>
+struct mm_wgmma_tile {
     using SUM = typename WGMMA::SUM;
     using ROLES = struct mm_wgmma_roles;
-    static constexpr bool LOADS_ADDEND = true;
+    static constexpr bool LOADS_ADDEND = !PLAIN;
     static constexpr bool COUNTS_PRODUCTS = false;
+    static constexpr bool IS_PLAIN = PLAIN;
     static constexpr bool HAS_LIMBS = std::is_same<WGMMA, mm_wgmma_int32>::value;
     static constexpr mm_wgmma_shape SHAPE = mm_wgmma_shapes[SIZE];
     static constexpr bool PROMOTES = WGMMA::BYTES == 1 && std::is_same<SUM, float>::value; /* float8 */
@@ -170,7 +172,7 @@ struct mm_wgmma_roles {
                 mm_tensor_add_up_limbs<T>(plan.groups, shared, work, at, sums);
             else
                 mm_tensor_add_up<T>(shared, work.begin, work.end, at, sums);
-            if (mm_is_whole(plan, work))
+            if (T::IS_PLAIN || mm_is_whole(plan, work))
                 mm_tensor_epilogue<T>(plan, shared, walk.tile, at, sums);
             else
                 mm_store_sums(sums,
@@ -184,12 +186,20 @@ struct mm_wgmma_roles {
     }
 };
 
+template <class WGMMA, mm_tensor_size SIZE, bool A_MN_MAJOR, bool B_MN_MAJOR>
+mm_tensor_kernel mm_wgmma_kernel_of() {
+    using plain = mm_wgmma_tile<WGMMA, SIZE, A_MN_MAJOR, B_MN_MAJOR, true>;
+    mm_tensor_kernel kernel = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, A_MN_MAJOR, B_MN_MAJOR>>();
+    kernel.plain = reinterpret_cast<const void *>(mm_tensor_product<plain>);
+    return kernel;
+}
+
 template <class WGMMA, mm_tensor_size SIZE> void mm_tensor_add(mm_tensor_kernels &kernels) {
-    kernels.of[SIZE][0][0] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, false, false>>();
+    kernels.of[SIZE][0][0] = mm_wgmma_kernel_of<WGMMA, SIZE, false, false>();
     if constexpr (WGMMA::BYTES == 2) {
-        kernels.of[SIZE][0][1] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, false, true>>();
-        kernels.of[SIZE][1][0] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, true, false>>();
-        kernels.of[SIZE][1][1] = mm_tensor_kernel_of<mm_wgmma_tile<WGMMA, SIZE, true, true>>();
+        kernels.of[SIZE][0][1] = mm_wgmma_kernel_of<WGMMA, SIZE, false, true>();
+        kernels.of[SIZE][1][0] = mm_wgmma_kernel_of<WGMMA, SIZE, true, false>();
+        kernels.of[SIZE][1][1] = mm_wgmma_kernel_of<WGMMA, SIZE, true, true>();
     }
 }
 

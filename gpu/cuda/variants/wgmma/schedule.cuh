@@ -24,7 +24,8 @@ __device__ __forceinline__ mm_tile_scheduler mm_scheduler_of(unsigned cluster) {
 }
 
 /* Sets `next` to the cluster's next work. Returns false if no work is left. Divisions are slow, so the
- * cluster's share is computed only after the whole tiles. */
+ * cluster's share is computed only after the whole tiles. If not MAY_SHARE, clusters share no tiles. */
+template <bool MAY_SHARE = true>
 __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, mm_tile_scheduler &scheduler,
                                                   mm_work_tile &next) {
     if (scheduler.cluster_tile < schedule.whole_cluster_tiles) {
@@ -32,7 +33,7 @@ __device__ __forceinline__ bool mm_next_work_tile(const mm_schedule &schedule, m
         scheduler.cluster_tile += schedule.clusters;
         return true;
     }
-    if (schedule.sharers == 0)
+    if (!MAY_SHARE || schedule.sharers == 0)
         return false;
     if (scheduler.end == 0) {
         scheduler.at = mm_share_begin(&schedule, scheduler.cluster);
