@@ -64,7 +64,7 @@ const struct mm_compiled mm_cuda_compiled[] = {
     {MM_CUDA_ROW_tensor, 90, 256, MM_FLOAT16, 0, 0, {384, 168, 1024, 229376, 0, 0}},
     {MM_CUDA_ROW_fp64_tensor, 90, 256, MM_FLOAT64, 0, 0, {384, 168, 1024, 196608, 0, 0}},
     {MM_CUDA_ROW_tf32, 90, 32, MM_FLOAT32, 0, 0, {256, 103, 1024, 229376, 0, 0}},
-    {MM_CUDA_ROW_tf32, 90, 64, MM_FLOAT32, 0, 0, {384, 168, 1024, 229376, 0, 0}},
+    {MM_CUDA_ROW_tf32, 90, 64, MM_FLOAT32, 0, 0, {256, 147, 1024, 229376, 0, 0}},
     {MM_CUDA_ROW_tf32, 90, 128, MM_FLOAT32, 0, 0, {384, 168, 1024, 229376, 0, 0}},
     {MM_CUDA_ROW_tf32, 90, 192, MM_FLOAT32, 0, 0, {384, 168, 1024, 229376, 0, 0}},
     {MM_CUDA_ROW_tf32, 90, 256, MM_FLOAT32, 0, 0, {384, 168, 1024, 229376, 0, 0}},

@@ -24,7 +24,7 @@ static const char kernels[9], plain_kernels[9];
     {                                                                                                        \
         .of = {                                                                                              \
             SIZE(index, 64, 64, 1, 1),                                                                       \
-            SIZE(index, 128, 64, 1, 1),                                                                      \
+            SIZE(index, 64, 128, 2, 1),                                                                      \
             SIZE(index, 128, 128, 1, 1),                                                                     \
             SIZE(index, 128, 192, 1, 1),                                                                     \
             SIZE(index, 128, wide, 2, 1)                                                                     \

@@ -78,7 +78,7 @@ struct mm_tensor_kernel {
 /* Sizes of a block's tile of C, rows × columns. */
 enum mm_tensor_size {
     MM_TENSOR_TINY,   /* 64×64; for float64 32×32 */
-    MM_TENSOR_NARROW, /* 128×64; for float64 64×64 */
+    MM_TENSOR_NARROW, /* 64×128, in clusters of two; for float64 64×64 */
     MM_TENSOR_SMALL,  /* 128×128 */
     MM_TENSOR_MEDIUM, /* 128×192; not for float64 */
     MM_TENSOR_LARGE,  /* 128×256, for float8 128×192, in clusters of two; not for float64 */

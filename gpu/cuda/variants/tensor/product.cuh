@@ -18,7 +18,7 @@
  * loads, which complete at `full`. A consumer waits for `full`, issues its wgmma, and arrives at `empty` when
  * they are complete.
  *
- * Cluster: with the largest tiles, two blocks form a cluster, with tiles one below the other. So both blocks
+ * Cluster: with two of the sizes, two blocks form a cluster, with tiles one below the other. So both blocks
  * need equal columns of B. Each producer loads half of these columns, and multicasts that half to both
  * blocks.
  *

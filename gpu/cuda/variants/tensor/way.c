@@ -17,7 +17,7 @@ struct size_cost {
 
 static const struct size_cost *costs_of(const struct mm_product *product) {
     static const struct size_cost of_wgmma[] = {[MM_TENSOR_TINY] = {3.52, 0, 1800},
-                                                [MM_TENSOR_NARROW] = {6.02, 0, 1700},
+                                                [MM_TENSOR_NARROW] = {2.9, 0, 1900},
                                                 [MM_TENSOR_SMALL] = {5.20, 0, 925},
                                                 [MM_TENSOR_MEDIUM] = {4.84, 0, 650},
                                                 [MM_TENSOR_LARGE] = {3.98, 0, 3430}};
@@ -113,7 +113,7 @@ static double cycles_of(const struct mm_plan *plan, const struct mm_product *pro
 }
 
 /* Whether the type has tiles of this size, and the request's `tile` allows the size. `tile` is a number of
- * columns, or 0 for all sizes. But 64×64 tiles of wgmma are number 32, because 64 means 128×64. */
+ * columns, or 0 for all sizes. But 64×64 tiles of wgmma are number 32, and 64×128 tiles number 64. */
 static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size size, unsigned tile) {
     static const unsigned tiles[] = {[MM_TENSOR_TINY] = 32,
                                      [MM_TENSOR_NARROW] = 64,

@@ -15,7 +15,7 @@ struct mm_wgmma_shape {
 
 constexpr mm_wgmma_shape mm_wgmma_shapes[MM_TENSOR_SIZES] = {
     {1, 64, 1},  /* tiny */
-    {2, 64, 1},  /* narrow */
+    {1, 128, 2}, /* narrow */
     {2, 128, 1}, /* small */
     {2, 192, 1}, /* medium */
     {2, 256, 2}, /* large; 192 columns for float8, because promoted sums need twice the registers */
