@@ -283,18 +283,18 @@ bench_chain() {
     row_value "$what, a request's time beside its kernel, median" '≤ 0.2 ms' row_chain.outside_ms ms
 }
 
-# bench_gpus KIND EDGE TARGET: equal load on one GPU and on all GPUs, over 64 connections.
+# bench_gpus KIND EDGE CONNECTIONS TARGET: equal load on one GPU and on all GPUs.
 bench_gpus() {
     edge=$(edge_of "$2") gpus=gpus_$1_$2
     write_request "/v1/matmul?$(path_of "$1" "$edge")&reply=none"
     for _ in $(seq "$rounds"); do
         for at in one all; do
             eval "port_of=\$$at"
-            by_request "${gpus}_$at" "$port_of" rate --connections 64 --threads "$(client_threads 64)" --seconds "$seconds"
+            by_request "${gpus}_$at" "$port_of" rate --connections "$3" --threads "$(client_threads "$3")" --seconds "$seconds"
         done
         drop_logs
     done
-    row_ratio "$edge, $1, 64 connections, reply=none, by $count_of_gpus GPUs; beside: by one" "$3" "${gpus}_all.rate" \
+    row_ratio "$edge, $1, $3 connections, reply=none, by $count_of_gpus GPUs; beside: by one" "$4" "${gpus}_all.rate" \
         "${gpus}_one.rate" /s
 }
 
@@ -317,10 +317,10 @@ bench_all_gpus() {
             store_square "w$edge" "$edge" 'uniform(1)'
         done
     done
-    bench_gpus generated 1024 ''
-    bench_gpus generated 4096 '≥ 1.95'
-    bench_gpus stored 1024 ''
-    bench_gpus stored 4096 ''
+    bench_gpus generated 1024 64 ''
+    bench_gpus generated 4096 32 '≥ 1.95'
+    bench_gpus stored 1024 64 ''
+    bench_gpus stored 4096 32 ''
     stop "$one_pid"
 }
 
@@ -330,23 +330,32 @@ ask() {
         awk '{ print $1 * 1e3 }')"
 }
 
-# bench_shared EDGE DTYPE TARGET TARGET_FIRST: one product, by one GPU and by all GPUs. All GPUs have copies of the
-# operands, except the first time, when one GPU has both operands.
+# store_halves NAME EDGE FROM DTYPE: as store_square, but each GPU has some rows.
+store_halves() {
+    curl -sf --max-time 60 -o /dev/null -X POST \
+        "http://127.0.0.1:$service/v1/matmul?m=$2&n=$2&k=$2&a_from=$3&b_from=identity()&out=$1&devices=all&reply=none&dtype=$4"
+}
+
+# bench_shared EDGE DTYPE TARGET FIRST_TARGET HALVES_TARGET: one product, by one GPU and by all GPUs. All GPUs have
+# copies of the operands, except the first time. Then one GPU has both operands, or each GPU has some rows of both.
 bench_shared() {
     edge=$(edge_of "$1") shared=shared_$1_$2
     what="$edge, stored $2, reply=none, by one GPU; beside: by all"
     for round in warm $(seq "$rounds"); do
-        for name in a b; do
-            store_square "$name" "$edge" 'uniform(1)' "$2"
+        for place in halves square; do
+            for name in a b; do
+                "store_$place" "$name" "$edge" 'uniform(1)' "$2"
+            done
+            ask "${shared}_$place" 'a_from=a&b_from=b&devices=all'
         done
-        ask "${shared}_first" 'a_from=a&b_from=b&devices=all'
         ask "${shared}_all" 'a_from=a&b_from=b&devices=all'
         ask "${shared}_one" 'a_from=a&b_from=b&devices=1'
         drop_logs
         [ "$round" != warm ] || rm "$scratch/values/$shared"_*
     done
     row_ratio "$what" "$3" "${shared}_one" "${shared}_all" ms
-    row_ratio "$what, the first time" "$4" "${shared}_one" "${shared}_first" ms
+    row_ratio "$what, when one has the operands" "$4" "${shared}_one" "${shared}_square" ms
+    row_ratio "$what, when each has some rows" "$5" "${shared}_one" "${shared}_halves" ms
 }
 
 # Computes single products on all GPUs.
@@ -355,10 +364,10 @@ bench_one_product() {
     all=$service
     start_matmuld large --backend "$backend" --max-device-memory 40GiB || return 0
     service=$port large_pid=$pid
-    bench_shared 4096 float32 '' ''
-    bench_shared 16384 float32 '≥ 1.75' '≥ 1.6'
-    bench_shared 16384 bfloat16 '' ''
-    bench_shared 32768 float32 '≥ 1.9' ''
+    bench_shared 4096 float32 '' '' ''
+    bench_shared 16384 float32 '' '≥ 1.6' '≥ 1.75'
+    bench_shared 16384 bfloat16 '' '' ''
+    bench_shared 32768 float32 '≥ 1.9' '' ''
     service=$all
     stop "$large_pid"
 }
