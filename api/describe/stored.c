@@ -3,6 +3,7 @@
 #include "api/describe/stored.h"
 
 #include "api/text.h"
+#include "gpu/device/backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,15 @@ static void write_time(FILE *out, const char *name, uint64_t ns) {
             at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec, (unsigned)(ns / 1000000 % 1000));
 }
 
+/* Writes "cpu", or the device of each part, as in "cuda:0,cuda:1". */
+static void write_devices(FILE *out, const struct mm_device_copy *part) {
+    fputs(part == NULL ? "cpu" : "", out);
+    for (; part != NULL; part = part->next_part)
+        fprintf(out, "%s:%u%s", part->device->backend->name, part->device->index,
+                part->next_part != NULL ? "," : "");
+    putc_unlocked('"', out);
+}
+
 /* Writes one matrix. Only the entity tag needs escapes, because the tag includes quotes. */
 static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch_ns) {
     const uint64_t used_ns = __atomic_load_n(&value->used_ns, __ATOMIC_RELAXED);
@@ -24,8 +34,9 @@ static void write_entry(FILE *out, const struct mm_stored *value, uint64_t epoch
     fprintf(out, "{\"name\": \"%s\", \"shape\": [", value->name);
     for (unsigned dim = 0; dim < value->shape.rank; dim++)
         fprintf(out, "%s%zu", dim > 0 ? ", " : "", value->shape.dims[dim]);
-    fprintf(out, "], \"dtype\": \"%s\", \"bytes\": %zu, \"etag\": \"\\\"%.*s\\\"\", \"device\": \"%s\"",
-            mm_dtype_name(value->dtype), value->bytes, tag_length, value->etag + 1, value->device);
+    fprintf(out, "], \"dtype\": \"%s\", \"bytes\": %zu, \"etag\": \"\\\"%.*s\\\"\", \"device\": \"",
+            mm_dtype_name(value->dtype), value->bytes, tag_length, value->etag + 1);
+    write_devices(out, value->only_copy);
     write_time(out, "created", epoch_ns + value->created_ns);
     write_time(out, "last_used", epoch_ns + used_ns);
     if (value->expires_ns != 0)

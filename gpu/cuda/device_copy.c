@@ -220,32 +220,41 @@ static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, 
 
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, size_t first, size_t bytes, void *to,
                                 const struct mm_lane *lane) {
-    const struct mm_device_copy *only_copy = value->only_copy;
-    if (only_copy == NULL)
-        return cudaMemcpyAsync(to, (char *)value->data + first, bytes, cudaMemcpyHostToDevice, lane->stream);
     struct mm_device *device = &lane->device->head;
-    const cudaError_t code = cudaMemcpyPeerAsync(to, (int)device->index, (char *)only_copy->data + first,
-                                                 (int)only_copy->device->index, bytes, lane->stream);
-    if (code == cudaSuccess)
-        __atomic_add_fetch(&device->peer_bytes, bytes, __ATOMIC_RELAXED);
+    struct mm_stored_block block = {.part = NULL};
+    cudaError_t code = cudaSuccess;
+    if (value->only_copy == NULL)
+        return cudaMemcpyAsync(to, (char *)value->data + first, bytes, cudaMemcpyHostToDevice, lane->stream);
+    while (code == cudaSuccess && mm_stored_next_block(value, first, bytes, 1, bytes, &block)) {
+        const struct mm_device *owner = block.part->device;
+        char *at = (char *)to + block.byte;
+        const char *from = (const char *)block.part->data + block.at;
+        code = owner == device
+                   ? cudaMemcpyAsync(at, from, block.row_bytes, cudaMemcpyDeviceToDevice, lane->stream)
+                   : cudaMemcpyPeerAsync(at, (int)device->index, from, (int)owner->index, block.row_bytes,
+                                         lane->stream);
+        if (code == cudaSuccess && owner != device)
+            __atomic_add_fetch(&device->peer_bytes, block.row_bytes, __ATOMIC_RELAXED);
+    }
     return code;
 }
 
-/* Copies row by row if CUDA does not allow the row stride. */
-cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, const struct mm_matrix *to,
-                                     const struct mm_matrix *from, const struct mm_lane *lane) {
+/* Copies between matrices in the memory of two devices. Copies row by row if CUDA does not allow the row
+ * stride. */
+static cudaError_t copy_block(const struct mm_device *owner, const struct mm_matrix *to,
+                              const struct mm_matrix *from, const struct mm_lane *lane) {
     struct mm_device *device = &lane->device->head;
     const size_t element_bytes = mm_dtype_bytes(to->dtype), row_bytes = to->cols * element_bytes;
     const size_t from_pitch = from->ld * element_bytes;
     const size_t rows = from_pitch <= lane->device->pitch_bytes_max ? to->rows : 1;
     cudaError_t code = cudaSuccess;
-    if (only_copy->device == device || row_bytes == 0)
+    if (owner == device)
         return mm_cuda_copy_matrix(to, from, cudaMemcpyDeviceToDevice, lane);
     for (size_t row = 0; row < to->rows && code == cudaSuccess; row += rows) {
         const struct cudaMemcpy3DPeerParms copy = {
             .srcPtr = {(char *)from->data + row * from_pitch, rows > 1 ? from_pitch : row_bytes, row_bytes,
                        rows},
-            .srcDevice = (int)only_copy->device->index,
+            .srcDevice = (int)owner->index,
             .dstPtr = {(char *)to->data + row * row_bytes, row_bytes, row_bytes, rows},
             .dstDevice = (int)device->index,
             .extent = {row_bytes, rows, 1}};
@@ -256,6 +265,26 @@ cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, con
     return code;
 }
 
+cudaError_t mm_cuda_copy_stored_part(const struct mm_stored *value, const struct mm_matrix *to,
+                                     const struct mm_matrix *from, const struct mm_lane *lane) {
+    const size_t element_bytes = mm_dtype_bytes(to->dtype), row_bytes = to->cols * element_bytes;
+    const size_t first = (uintptr_t)from->data - (uintptr_t)value->only_copy->data;
+    struct mm_stored_block block = {.part = NULL};
+    cudaError_t code = cudaSuccess;
+    while (code == cudaSuccess &&
+           mm_stored_next_block(value, first, from->ld * element_bytes, to->rows, row_bytes, &block)) {
+        const size_t cols = block.row_bytes / element_bytes;
+        struct mm_matrix source = *from;
+        source.rows = block.rows;
+        source.cols = cols;
+        source.data = (char *)block.part->data + block.at;
+        const struct mm_matrix part = mm_matrix_dense(to->dtype, block.rows, cols,
+                                                      (char *)to->data + block.row * row_bytes + block.byte);
+        code = copy_block(block.part->device, &part, &source, lane);
+    }
+    return code;
+}
+
 /* Enqueues the copying of these bytes, and counts them. */
 static cudaError_t copy_range(const struct mm_stored *value, struct range range,
                               struct mm_cuda_device_copy *copy, const struct mm_lane *lane,
@@ -263,7 +292,8 @@ static cudaError_t copy_range(const struct mm_stored *value, struct range range,
     if (range.first >= range.end)
         return cudaSuccess;
     const size_t bytes = range.end - range.first;
-    *(value->only_copy == NULL ? &outcome->uploaded_bytes : &outcome->peer_bytes) += bytes;
+    *(value->only_copy == NULL ? &outcome->uploaded_bytes : &outcome->peer_bytes) +=
+        mm_stored_absent_bytes(value, range.first, bytes, &lane->device->head);
     return mm_cuda_copy_stored(value, range.first, bytes, (char *)copy->head.data + range.first, lane);
 }
 
@@ -322,6 +352,9 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
         return MM_OK;
     const struct mm_job_bytes read = mm_job_read_bytes(job, index);
     const struct range wanted = {read.first, read.first + read.bytes};
+    *data = mm_stored_find_part(value, read.first, read.bytes, &device->head);
+    if (*data != NULL)
+        return MM_OK;
     struct mm_cuda_device_copy *copy = find(value, device);
     if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->filled.first &&
         wanted.end <= copy->filled.end) {

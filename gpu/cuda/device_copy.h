@@ -14,14 +14,14 @@ __BEGIN_DECLS
 enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struct mm_lane *lane, void **data,
                                        struct mm_error *error);
 
-/* Enqueues the copying of some bytes of a stored matrix to `to`, from host memory or from another device. The
+/* Enqueues the copying of some bytes of a stored matrix to `to`, from host memory or from devices. The
  * bytes begin at the byte `first` of the matrix. */
 cudaError_t mm_cuda_copy_stored(const struct mm_stored *value, size_t first, size_t bytes, void *to,
                                 const struct mm_lane *lane);
 
-/* Enqueues the copying of a part of a stored matrix, which is only on a device, to a dense matrix. `from` is
- * the part in the memory of that device. */
-cudaError_t mm_cuda_copy_stored_part(const struct mm_device_copy *only_copy, const struct mm_matrix *to,
+/* Enqueues the copying of a block of a stored matrix, which is only on devices, to a dense matrix. `from` is
+ * the block as if the data of only_copy had the whole value. */
+cudaError_t mm_cuda_copy_stored_part(const struct mm_stored *value, const struct mm_matrix *to,
                                      const struct mm_matrix *from, const struct mm_lane *lane);
 
 /* Acquires device memory, in the order of the lane's stream, for a stored matrix that will be only on this

@@ -11,15 +11,22 @@ static size_t aligned_bytes(const struct mm_matrix *matrix) {
     return mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
 }
 
+/* Whether the job reads a stored operand in the memory of its device, which has the only copy. */
+static bool is_only_here(const struct mm_job *job, unsigned index) {
+    const struct mm_source *source = &job->sources[index];
+    if (source->kind != MM_SOURCE_STORED)
+        return false;
+    const struct mm_job_bytes read = mm_job_read_bytes(job, index);
+    return mm_stored_find_part(source->stored, read.first, read.bytes, job->plan.device) != NULL;
+}
+
 /* Returns the device bytes to acquire for an operand. Returns 0 if the operand is stored on this device and
  * nowhere else, or if a shared launch reads the operand from host memory. */
 static size_t operand_bytes(const struct mm_job *job, unsigned index) {
     const struct mm_source *source = &job->sources[index];
-    const bool is_only_here = source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
-                              source->stored->only_copy->device == job->plan.device;
     const bool is_read_on_host = job->work.batch_key != 0 && mm_cuda_reads_in_place(job, source);
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);
-    if (is_only_here || is_read_on_host || operand->rows == 0)
+    if (is_only_here(job, index) || is_read_on_host || operand->rows == 0)
         return 0;
     return source->kind == MM_SOURCE_STORED ? mm_cuda_aligned(source->stored->bytes) : aligned_bytes(operand);
 }

@@ -38,8 +38,8 @@ size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *til
 }
 
 static bool is_stored_on(const struct mm_source *source, const struct mm_device *device) {
-    return source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL &&
-           source->stored->only_copy->device == device;
+    return source->kind == MM_SOURCE_STORED &&
+           mm_stored_find_part(source->stored, 0, source->stored->bytes, device) != NULL;
 }
 
 /* Returns a tiling that says where the matrices are. Kernels of tiles need panels without gaps between rows,
@@ -141,7 +141,7 @@ static cudaError_t fill(struct work *work, enum mm_operand_index index) {
         return mm_cuda_generate_operand(&block, to, &work->upload);
     }
     if (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL)
-        return mm_cuda_copy_stored_part(source->stored->only_copy, to, from, &work->upload);
+        return mm_cuda_copy_stored_part(source->stored, to, from, &work->upload);
     job->outcome.uploaded_bytes += mm_matrix_bytes(to);
     return mm_cuda_copy_matrix(to, from, cudaMemcpyHostToDevice, &work->upload);
 }

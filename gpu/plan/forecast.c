@@ -2,6 +2,7 @@
 #include "gpu/plan/forecast.h"
 
 #include "gpu/device/backend.h"
+#include "gpu/store/stored.h"
 
 #include <inttypes.h>
 
@@ -178,7 +179,9 @@ double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job 
             continue;
         const double *rate =
             mm_source_is_off_host(source) ? &device->forecast.peer_ns : &device->forecast.copy_ns;
-        ns += read_rate(rate) * (double)mm_job_read_bytes(job, index).bytes;
+        const struct mm_job_bytes read = mm_job_read_bytes(job, index);
+        ns +=
+            read_rate(rate) * (double)mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
     }
     return ns;
 }

@@ -116,7 +116,7 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_source *source = &job->sources[index];
         if (source->kind == MM_SOURCE_STORED && mm_source_find(source, device) == NULL)
-            bytes += source->stored->bytes;
+            bytes += mm_stored_absent_bytes(source->stored, 0, source->stored->bytes, device);
     }
     return bytes;
 }

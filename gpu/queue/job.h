@@ -53,8 +53,8 @@ struct mm_job {
     /* The owner may read this after `done` was called. If work.error is not MM_OK, C is undefined. */
     struct mm_outcome outcome;
 
-    /* C in device memory if stores_c. The owner releases this copy or passes it to the store. The copy can
-     * exist even after an error. NULL if there is no copy. */
+    /* C in device memory if stores_c, in parts if several devices computed the product. The owner releases
+     * this copy or passes it to the store. The copy can exist even after an error. NULL if there is none. */
     struct mm_device_copy *stored_c;
 
     /* The queue and the backend use these. */
@@ -127,7 +127,7 @@ struct mm_job_bytes {
 /* Returns which bytes of a stored operand the job reads. A share that reads whole rows reads only these. */
 struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index);
 
-/* Returns the bytes of stored operands that have no copy on this device. Any thread. */
+/* Returns the bytes of stored operands that are not on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
 /* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. The caller has set

@@ -310,8 +310,8 @@ enum mm_status mm_store_put(struct mm_store *store, struct mm_store_slot *slot, 
         mm_reservation_hand_over(content->reservation, content->memory);
         value->memory = *content->memory;
         *content->memory = (struct mm_buffer){0};
-        if (content->only_copy != NULL)
-            mm_stored_add_copy(value, content->only_copy);
+        for (struct mm_device_copy *part = content->only_copy; part != NULL; part = part->next_part)
+            mm_stored_add_copy(value, part);
         *stored = value;
         *is_new = old == NULL;
     }

@@ -331,9 +331,7 @@ static void drop_memory(struct mm_request *request) {
         mm_store_unreserve(request->server->store, &operation->slot);
     mm_operation_release_need(request);
     mm_operands_release(&operation->call.operands, &request->memory);
-    struct mm_device_copy *stored_c = operation->job.stored_c;
-    if (stored_c != NULL)
-        stored_c->release(stored_c);
+    mm_device_copy_release(operation->job.stored_c);
     operation->job.stored_c = NULL;
 }
 

@@ -301,21 +301,27 @@ static enum mm_status acquire_copy(struct mm_device *device, size_t bytes, struc
     return MM_OK;
 }
 
-/* Sets the address of an operand of the job. A value on another device is copied first. */
-static void find(const struct mm_job *job, struct mm_product *product, enum mm_operand_index index) {
+/* Sets the address of an operand of the job. A value on other devices is copied first. */
+static enum mm_status find(struct mm_job *job, struct mm_product *product, enum mm_operand_index index) {
     const struct mm_source *source = &job->sources[index];
     struct mm_stored *value = source->stored;
     if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
-        return;
+        return MM_OK;
     void *data = mm_source_find(source, busy);
     if (data == NULL) {
+        const size_t cols = value->bytes / sizeof(float);
+        const struct mm_window all = {.count = 1, .all_rows = 1, .all_cols = cols, .rows = 1, .cols = cols};
         struct stored_copy *copy = make_copy(busy, value->bytes);
         copy->head.read = NULL;
-        data = memcpy(copy->elements, value->only_copy->data, value->bytes);
+        data = copy->elements;
         mm_stored_add_copy(value, &copy->head);
-        __atomic_add_fetch(&busy->peer_bytes, value->bytes, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&busy->peer_bytes, mm_stored_absent_bytes(value, 0, value->bytes, busy),
+                           __ATOMIC_RELAXED);
+        if (mm_stored_read(value, &all, data, &job->work.error) != MM_OK)
+            return job->work.error.status;
     }
     mm_job_place_operand(job, product, index, data);
+    return MM_OK;
 }
 
 static void return_c(const struct mm_job *job) {
@@ -333,9 +339,9 @@ static void begin(struct mm_device *begun_on, unsigned lane, struct mm_job *cons
     (void)lane;
     (void)jobs_count; /* is always 1, because all jobs have different keys */
     busy = begun_on;
-    find(job, &product, MM_OPERAND_A);
-    find(job, &product, MM_OPERAND_B);
     c_copy = NULL;
+    if (find(job, &product, MM_OPERAND_A) != MM_OK || find(job, &product, MM_OPERAND_B) != MM_OK)
+        return;
     const size_t c_bytes = product.m * product.n * sizeof(float);
     if (job->stores_c && c_bytes > mm_device_stored_bytes_max(begun_on) - mm_device_stored_bytes(begun_on)) {
         mm_fail(&job->work.error, MM_STORE_FULL, "simulated full device");

@@ -301,6 +301,57 @@ static void a_result_is_an_operand(void **state) {
     release();
 }
 
+/* A C in two parts is gathered on each device that uses it, unless a share reads only the part of its own
+ * device. The first part ends inside of a row. */
+static void a_result_in_parts_is_gathered(void **state) {
+    enum { FIRST = 5 * 17 * 4 + 8 };
+    struct mm_cuda_device other = device;
+    struct mm_cuda_device *const both[] = {&device, &other};
+    struct mm_device_copy *parts[2];
+    struct mm_error error;
+    char expected[C_BYTES];
+    void *data;
+    LIST_INIT(&other.copies);
+    other.direct.device = other.lanes[0].device = &other;
+    for (unsigned index = 0; index < 2; index++) {
+        const size_t bytes = index == 0 ? FIRST : C_BYTES - FIRST;
+        assert_int_equal(mm_cuda_acquire_copy_on(bytes, &both[index]->lanes[0], &parts[index], &error),
+                         MM_OK);
+        assert_int_equal(mm_device_stored_bytes(&both[index]->head), bytes);
+        memset(parts[index]->data, 3 + (int)index, bytes);
+        memset(expected + index * FIRST, 3 + (int)index, bytes);
+    }
+    parts[0]->next_part = parts[1];
+    parts[1]->first = FIRST;
+    value = (struct mm_stored){.bytes = C_BYTES, .only_copy = parts[0]};
+    for (unsigned index = 0; index < 2; index++)
+        mm_stored_add_copy(&value, parts[index]);
+    for (unsigned index = 0; index < 2; index++) {
+        struct mm_lane *lane = &both[index]->lanes[0];
+        struct mm_job job = {.sources = {{.kind = MM_SOURCE_STORED, .stored = &value}}};
+        struct mm_job share = job;
+        share.product.a = mm_matrix_dense(MM_FLOAT32, 5, 17, NULL);
+        share.product.whole.m = 18;
+        share.sources[0].first = index == 0 ? 0 : 7 * 17;
+        assert_int_equal(mm_cuda_acquire_operand(&share, 0, lane, &data, &error), MM_OK);
+        assert_ptr_equal(data, (char *)parts[index]->data - parts[index]->first);
+        both[!index]->head.failed = 1;
+        assert_int_equal(mm_cuda_acquire_operand(&job, 0, lane, &data, &error), MM_DEVICE_FAILED);
+        both[!index]->head.failed = 0;
+        assert_int_equal(mm_cuda_acquire_operand(&job, 0, lane, &data, &error), MM_OK);
+        assert_memory_equal(data, expected, C_BYTES);
+        assert_int_equal(job.outcome.uploaded_bytes, 0);
+        assert_int_equal(job.outcome.peer_bytes, index == 0 ? C_BYTES - FIRST : FIRST);
+        assert_int_equal(both[index]->head.peer_bytes, job.outcome.peer_bytes);
+        assert_int_equal(mm_cuda_copy_stored(&value, FIRST - 9, 20, data, lane), cudaSuccess);
+        assert_memory_equal(data, expected + FIRST - 9, 20);
+    }
+    release();
+    assert_int_equal(other.copy_bytes + mm_device_stored_bytes(&other.head), 0);
+    assert_int_equal(mm_device_stored_bytes(&device.head), 0);
+    assert_int_equal(fake_cuda.memory_used, 0);
+}
+
 static void copies_use_at_most_a_quarter_of_the_memory(void **state) {
     device.head.memory_bytes = 4 * C_BYTES;
     struct mm_device_copy *copy = run_for_c(MM_OK);
@@ -408,6 +459,7 @@ RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_
                   device_copy_is_freed_for_jobs, without_a_device_copy_each_job_copies,
                   error_names_the_memory_for_both_operands, too_large_values_are_uploaded,
                   value_outlives_the_device, derived_data_is_kept, stored_result_stays_on_the_device,
-                  a_result_is_an_operand, copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
+                  a_result_is_an_operand, a_result_in_parts_is_gathered,
+                  copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
                   first_result_that_fits_is_stored, reserved_memory_goes_to_a_job_that_fits,
                   a_job_that_fails_leaves_nothing)

@@ -146,25 +146,41 @@ static void addend_and_bias_are_applied_once(void **state) {
     }
 }
 
-enum { HOST, UNIFORM, IDENTITY, STORED_IN_HOST, STORED_HERE, STORED_ELSEWHERE, KINDS };
+enum { HOST, UNIFORM, IDENTITY, STORED_IN_HOST, STORED_HERE, STORED_ELSEWHERE, STORED_IN_PARTS, KINDS };
 static struct mm_device other_device = {.index = 1};
 static struct mm_stored values[MM_OPERANDS_MAX];
-static struct mm_device_copy copies[MM_OPERANDS_MAX];
+static struct mm_device_copy copies[MM_OPERANDS_MAX], rests[MM_OPERANDS_MAX];
+
+/* Divides a stored operand inside of a row. The second part is before the first part in memory. */
+static void divide(enum mm_operand_index index) {
+    static float memory[MM_OPERANDS_MAX][ELEMENTS];
+    const size_t count = values[index].bytes / sizeof(float), first = count / 2 - 3;
+    const float *elements = copies[index].data;
+    memcpy(memory[index], elements + first, (count - first) * sizeof(float));
+    memcpy(memory[index] + count - first, elements, first * sizeof(float));
+    copies[index].data = memory[index] + count - first;
+    copies[index].next_part = &rests[index];
+    rests[index] = (struct mm_device_copy){
+        .device = &other_device, .data = memory[index], .first = first * sizeof(float)};
+}
 
 /* Sets where the job gets an operand from. A generated operand has no memory. */
 static void set_source(enum mm_operand_index index, int kind) {
     static const enum mm_source_kind kinds[KINDS] = {MM_SOURCE_HOST,   MM_SOURCE_UNIFORM, MM_SOURCE_IDENTITY,
-                                                     MM_SOURCE_STORED, MM_SOURCE_STORED,  MM_SOURCE_STORED};
+                                                     MM_SOURCE_STORED, MM_SOURCE_STORED,  MM_SOURCE_STORED,
+                                                     MM_SOURCE_STORED};
     const struct mm_matrix *operand = mm_product_operand(&job.product, index);
     struct mm_source *source = &job.sources[index];
     *source = (struct mm_source){.kind = kinds[kind], .seed = 3, .rows = operand->rows};
     if (mm_source_is_generated(source))
         (void)mm_source_generate(source, operand, 0, operand->rows * operand->cols, NULL);
-    copies[index].device = kind == STORED_HERE ? &device.head : &other_device;
-    copies[index].data = operand->data;
+    copies[index] = (struct mm_device_copy){.device = kind == STORED_ELSEWHERE ? &other_device : &device.head,
+                                            .data = operand->data};
     values[index] = (struct mm_stored){.data = operand->data, .bytes = mm_matrix_bytes(operand)};
-    if (kind == STORED_HERE || kind == STORED_ELSEWHERE)
+    if (kind >= STORED_HERE)
         values[index].only_copy = &copies[index];
+    if (kind == STORED_IN_PARTS)
+        divide(index);
     source->stored = kinds[kind] == MM_SOURCE_STORED ? &values[index] : NULL;
     if (kind != HOST)
         mm_product_place_operand(&job.product, index, NULL);
@@ -192,7 +208,8 @@ static void operands_come_from_anywhere(void **state) {
             mm_product_place_operand(&job.product, index, elements[index]);
         expect_c();
         assert_int_equal(fake_cuda.races, 0);
-        assert_int_equal(device.head.peer_bytes > 0, kinds >> STORED_ELSEWHERE & 1);
+        assert_int_equal(device.head.peer_bytes > 0,
+                         (kinds >> STORED_ELSEWHERE | kinds >> STORED_IN_PARTS) & 1);
         assert_int_equal(job.outcome.uploaded_bytes > 0, (kinds >> HOST | kinds >> STORED_IN_HOST) & 1);
     }
     init();
