@@ -356,17 +356,13 @@ enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices
                              backend->name, count, count);
     job->weighs_devices = devices == MM_DEVICES_AUTO;
     job->devices = job->weighs_devices || devices == MM_DEVICES_ALL ? count : (unsigned)devices;
-    if (job->weighs_devices && (job->stores_c || job->variant->needs_whole))
+    if (job->weighs_devices && job->variant->needs_whole)
         job->devices = 1;
     if (job->devices > 1 && job->variant->needs_whole)
         return mm_fail_field(error, MM_UNSUPPORTED, "devices",
                              "several devices cannot share a product of variant %s, because its bits would "
                              "depend on the devices; leave devices out, or choose another variant",
                              job->variant->name);
-    if (job->devices > 1 && job->stores_c)
-        return mm_fail_field(error, MM_UNSUPPORTED, "devices",
-                             "with out, one device computes the result and stores it; leave devices or out "
-                             "out");
     return MM_OK;
 }
 

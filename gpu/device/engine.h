@@ -93,7 +93,7 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
                                 const char *variant, struct mm_job *job, struct mm_error *error);
 
 /* Sets how many devices may compute the job: job->devices and job->weighs_devices. `devices` is a number,
- * MM_DEVICES_ALL or MM_DEVICES_AUTO. The caller has set the job's backend, variant and stores_c.
+ * MM_DEVICES_ALL or MM_DEVICES_AUTO. The caller has set the job's backend and variant.
  * MM_UNSUPPORTED if the backend has fewer devices, if several devices cannot share a product of this variant,
  * or if C must stay on one device. Any thread. */
 enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices, struct mm_job *job,

@@ -206,6 +206,8 @@ bool mm_queue_cancel(struct mm_queue *queue, struct mm_work *work) {
     pthread_mutex_lock(&queue->mutex);
     const bool waited = mm_work_cancel_units(work);
     pthread_mutex_unlock(&queue->mutex);
+    if (waited)
+        mm_work_release_parts(work);
     return waited;
 }
 

@@ -40,12 +40,14 @@ static bool fits(const struct grid *grid) {
            last_rows >= grid->cuts.tail_rows && last_cols >= grid->cuts.tail_cols;
 }
 
-/* Chooses the grid of `count` shares that needs the fewest rows of A and columns of B on a device. Returns
- * false if C cannot be cut like that. */
-static bool choose_grid(const struct mm_product *product, size_t count, struct grid *grid) {
+/* Chooses the grid of `count` shares that needs the fewest rows of A and columns of B on a device. If C stays
+ * on the devices, cuts only rows, so each part of C is contiguous. Returns false if C cannot be cut like
+ * that. */
+static bool choose_grid(const struct mm_job *job, size_t count, struct grid *grid) {
+    const struct mm_product *product = &job->product;
     double least = INFINITY;
     struct grid tried = *grid;
-    for (tried.rows = count; tried.rows > 0; tried.rows--) {
+    for (tried.rows = count; tried.rows > (job->stores_c ? count - 1 : 0); tried.rows--) {
         tried.cols = count / tried.rows;
         const double lines =
             (double)product->m / (double)tried.rows + (double)product->n / (double)tried.cols;
@@ -139,6 +141,7 @@ static enum mm_status make_share(struct mm_shares *shares, const struct grid *gr
                                                 .worker = worker,
                                                 .is_extra = index > 0},
                                        .variant = whole->plan.variant,
+                                       .stores_c = whole->stores_c,
                                        .reduces = whole->reduces,
                                        .verify = whole->verify,
                                        .is_locked = whole->is_locked,
@@ -213,7 +216,7 @@ void mm_shares_make(struct mm_queue *queue, struct mm_job *job) {
     grid.row_units = mm_size_divide_up(job->product.m, grid.cuts.rows);
     grid.col_units = mm_size_divide_up(job->product.n, grid.cuts.cols);
     unsigned count = find_workers(queue, job, workers);
-    while (count > 1 && !choose_grid(&job->product, count, &grid))
+    while (count > 1 && !choose_grid(job, count, &grid))
         count--;
     if (count < 2)
         return;

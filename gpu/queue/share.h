@@ -46,6 +46,10 @@ unsigned mm_work_units(struct mm_work *work);
 /* Returns one of these works: a share, or the work itself. */
 struct mm_work *mm_work_unit(struct mm_work *work, unsigned index);
 
+/* Releases the parts of C that shares of this work have left on their devices. The queue has no share of the
+ * work. */
+void mm_work_release_parts(struct mm_work *work);
+
 /* Removes the units of this work that wait, and marks the others as cancelled. Returns whether the queue then
  * has no unit, so no `done` follows. The caller holds the mutex. */
 bool mm_work_cancel_units(struct mm_work *work);

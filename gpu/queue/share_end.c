@@ -4,6 +4,7 @@
 #include "gpu/check/verify.h"
 #include "gpu/queue/share.h"
 #include "gpu/queue/worker.h"
+#include "gpu/store/stored.h"
 
 unsigned mm_work_units(struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
@@ -12,6 +13,17 @@ unsigned mm_work_units(struct mm_work *work) {
 
 struct mm_work *mm_work_unit(struct mm_work *work, unsigned index) {
     return mm_work_units(work) > 1 ? &mm_work_job(work)->shares->of[index].job.work : work;
+}
+
+static void release_c(struct mm_job *share) {
+    mm_device_copy_release(share->stored_c);
+    share->stored_c = NULL;
+}
+
+void mm_work_release_parts(struct mm_work *work) {
+    const unsigned count = mm_work_units(work);
+    for (unsigned index = 0; index < count && count > 1; index++)
+        release_c(mm_work_job(mm_work_unit(work, index)));
 }
 
 bool mm_work_cancel_units(struct mm_work *work) {
@@ -41,6 +53,7 @@ static bool run_again(struct mm_share *share, struct mm_queue *queue) {
     struct mm_work *work = &share->job.work;
     const struct mm_error error = work->error;
     const size_t bytes = work->bytes;
+    release_c(&share->job);
     mm_job_clear(&share->job);
     work->bytes = bytes;
     work->device = NULL;
@@ -111,13 +124,28 @@ static bool has_seen_device(const struct mm_shares *shares, unsigned index) {
     return has_seen;
 }
 
+/* Makes one copy of the parts of C. The shares are in the order of the rows. */
+static void join_parts(struct mm_shares *shares) {
+    struct mm_device_copy **end = &shares->whole->stored_c;
+    for (unsigned index = 0; index < shares->count; index++) {
+        struct mm_job *share = &shares->of[index].job;
+        share->stored_c->first =
+            share->product.whole.row * share->product.n * mm_dtype_bytes(share->product.c.dtype);
+        *end = share->stored_c;
+        end = &share->stored_c->next_part;
+        share->stored_c = NULL;
+    }
+}
+
 /* Merges what the shares did. Spans are those of the slowest share. */
-static void merge(const struct mm_shares *shares) {
+static void merge(struct mm_shares *shares) {
     struct mm_job *whole = shares->whole;
     struct mm_outcome *outcome = &whole->outcome;
     mm_job_begin(whole, shares->of[0].job.work.device);
     if (whole->verify)
         outcome->verification = merge_verifications(shares);
+    if (whole->stores_c)
+        join_parts(shares);
     outcome->devices = 0;
     for (unsigned index = 0; index < shares->count; index++) {
         const struct mm_outcome *one = &shares->of[index].job.outcome;
@@ -179,6 +207,8 @@ static void finish(struct mm_shares *shares) {
         return;
     if (shares->error.status == MM_OK)
         merge(shares);
+    else
+        mm_work_release_parts(work);
     work->error = shares->error;
     work->waited_ns = shares->of[0].job.work.waited_ns;
     work->next = NULL;
