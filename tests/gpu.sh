@@ -121,6 +121,27 @@ same_on_all() {
     fi
 }
 
+# same_in_parts: stores a product on one GPU and in parts on all GPUs, and uses the parts as operands. Sets code to 1
+# if bits differ, or if not all GPUs have a part.
+same_in_parts() {
+    for devices in 1 all; do
+        curl -sS -X POST -o "$logs/parts.facts" "$url/v1/matmul?m=5000&k=2048&n=7001&$generated&out=parts&reply=none&devices=$devices" || code=1
+        curl -sS "$url/v1/matrices" | jq -r '.matrices[0].device' | tee "$logs/parts.devices"
+        curl -sS -H 'Accept: application/octet-stream' -o "$logs/parts.part.$devices" "$url/v1/matrices/parts?rows=1:4999&cols=7:7000" || code=1
+        for by in 1 all; do
+            curl -sS -X POST -H 'Accept: application/octet-stream' -o "$logs/parts.$by.$devices" \
+                "$url/v1/matmul?a_from=parts&b_from=parts&transpose_b=true&devices=$by" || code=1
+        done
+    done
+    if cmp "$logs/parts.part.1" "$logs/parts.part.all" && cmp "$logs/parts.1.1" "$logs/parts.1.all" &&
+        cmp "$logs/parts.1.1" "$logs/parts.all.all" && [ "$(tr , '\n' <"$logs/parts.devices" | sort -u | wc -l)" -eq "$gpus" ]; then
+        echo "equal: in parts"
+    else
+        echo "other bits or devices: in parts"
+        code=1
+    fi
+}
+
 ask_devices() {
     serve devices --backend cuda
     code=0
@@ -135,6 +156,7 @@ ask_devices() {
     { seq $((2048 * 512 - 1)) | awk '{ print sin($1) }' && echo inf; } | tests/http/float32.py encode >"$logs/infinite"
     [ "$gpus" -lt 2 ] || same_on_all 'm=2048&k=512&n=2048&b_from=uniform(2)&variant=fp32_tensor' \
         -H 'Content-Type: application/octet-stream' --data-binary "@$logs/infinite"
+    [ "$gpus" -lt 2 ] || same_in_parts
     kill "$server" && wait "$server" || code=1
     [ "$gpus" -gt 1 ] || code=77
     return $code
