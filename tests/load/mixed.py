@@ -132,7 +132,7 @@ class Product:
         if chance(10):
             options["timeout_ms"] = 3600000
         if chance(20):
-            options["devices"] = random.choice([1, "all", "auto"])
+            options["devices"] = random.choice([1, "auto"] if name == "blas" else [1, "auto", "all"])
         for operand, flag in (self.a, "transpose_a"), (self.b, "transpose_b"):
             if operand.transposed or chance(10):
                 options[flag] = operand.transposed
@@ -254,6 +254,7 @@ class Stored:
     def store_result(self):
         self.path = MATMUL
         self.query += ["a_from=identity()", f"b_from={self.name()}", f"m={self.edge}", f"out={self.name()}", "reply=none"]
+        self.query += ["devices=all"] * chance(30)
         self.accept, self.may_be = JSON, (200, 404, 507)
 
     def request(self, _):
