@@ -341,18 +341,20 @@ store_halves() {
 bench_shared() {
     edge=$(edge_of "$1") shared=shared_$1_$2
     what="$edge, stored $2, reply=none, by one GPU; beside: by all"
-    for round in warm $(seq "$rounds"); do
-        for place in halves square; do
+    for place in halves square; do
+        for round in warm $(seq "$rounds"); do
             for name in a b; do
                 "store_$place" "$name" "$edge" 'uniform(1)' "$2"
             done
             ask "${shared}_$place" 'a_from=a&b_from=b&devices=all'
+            [ "$round" != warm ] || rm "$scratch/values/${shared}_$place"
         done
+    done
+    for _ in warm $(seq "$rounds"); do
         ask "${shared}_all" 'a_from=a&b_from=b&devices=all'
         ask "${shared}_one" 'a_from=a&b_from=b&devices=1'
-        drop_logs
-        [ "$round" != warm ] || rm "$scratch/values/$shared"_*
     done
+    drop_logs
     row_ratio "$what" "$3" "${shared}_one" "${shared}_all" ms
     row_ratio "$what, when one has the operands" "$4" "${shared}_one" "${shared}_square" ms
     row_ratio "$what, when each has some rows" "$5" "${shared}_one" "${shared}_halves" ms
