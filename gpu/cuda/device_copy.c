@@ -21,18 +21,11 @@ struct derived {
     bool is_filled;
 };
 
-/* The bytes of a matrix from `first` to before `end`. */
-struct range {
-    size_t first;
-    size_t end;
-};
-
 struct mm_cuda_device_copy {
     struct mm_device_copy head;    /* first member; head.data is NULL if the copy has no device memory */
     struct mm_cuda_device *device; /* NULL after the device was closed */
     size_t bytes;                  /* of the matrix, and of head.data */
-    struct range filled;           /* what of the matrix is copied; the rest of head.data is undefined */
-    cudaEvent_t copied;            /* completes when `filled` is copied; NULL until first recorded */
+    cudaEvent_t copied;            /* completes when head.filled is copied; NULL until first recorded */
     bool is_copied;                /* the host has seen that `copied` is complete */
     struct derived derived[2];     /* [0] is for the matrix as operand A, [1] as operand B */
     LIST_ENTRY(mm_cuda_device_copy) listed;
@@ -58,13 +51,19 @@ struct removed {
     unsigned count;
 };
 
+static void set_data(struct mm_cuda_device_copy *copy, void *data, size_t first, size_t end) {
+    __atomic_store_n(&copy->head.data, data, __ATOMIC_RELAXED);
+    __atomic_store_n(&copy->head.filled.first, first, __ATOMIC_RELAXED);
+    __atomic_store_n(&copy->head.filled.end, end, __ATOMIC_RELAXED);
+}
+
 /* The caller holds the mutex. */
 static void remove_data(struct mm_cuda_device_copy *copy, struct removed *removed) {
     void *data = copy->head.data;
     if (data == NULL)
         return;
     count(copy, -copy->bytes);
-    __atomic_store_n(&copy->head.data, NULL, __ATOMIC_RELAXED);
+    set_data(copy, NULL, 0, 0);
     copy->is_copied = false;
     removed->data[removed->count++] = data;
 }
@@ -211,53 +210,47 @@ static struct mm_cuda_device_copy *make_copy(const struct mm_device_copy *head, 
     copy->device = device;
     copy->bytes = bytes;
     copy->is_copied = is_only_copy(copy);
-    copy->filled.end = copy->is_copied ? bytes : 0;
+    copy->head.filled.end = copy->is_copied ? bytes : 0;
     pthread_mutex_lock(&mutex);
     LIST_INSERT_HEAD(&device->copies, copy, listed);
     pthread_mutex_unlock(&mutex);
     return copy;
 }
 
-/* Enqueues the copying of these bytes, and counts them. */
-static cudaError_t copy_range(const struct mm_stored *value, struct range range,
-                              struct mm_cuda_device_copy *copy, const struct mm_lane *lane,
-                              struct mm_outcome *outcome) {
-    if (range.first >= range.end)
+/* Enqueues the copying of these bytes to their place in `data`, and counts them. */
+static cudaError_t copy_range(const struct mm_stored *value, size_t first, size_t end, void *data,
+                              const struct mm_lane *lane, struct mm_outcome *outcome) {
+    if (first >= end)
         return cudaSuccess;
-    const size_t bytes = range.end - range.first;
     *(value->only_copy == NULL ? &outcome->uploaded_bytes : &outcome->peer_bytes) +=
-        mm_stored_absent_bytes(value, range.first, bytes, &lane->device->head);
-    return mm_cuda_copy_stored(value, range.first, bytes, (char *)copy->head.data + range.first, lane);
+        mm_stored_absent_bytes(value, first, end - first, &lane->device->head);
+    return mm_cuda_copy_stored(value, first, end - first, (char *)data + first, lane);
 }
 
-/* Acquires device memory for the copy, and enqueues the copying of what the copy lacks of a range. If device
- * memory is short, does nothing and returns cudaSuccess. */
-static cudaError_t fill(const struct mm_stored *value, struct range wanted, struct mm_cuda_device_copy *copy,
-                        struct mm_lane *lane, struct mm_outcome *outcome) {
-    struct range *filled = &copy->filled;
-    cudaError_t code = cudaSuccess;
-    if (copy->head.data != NULL) {
-        code =
-            wait_for(copy->copied, &copy->is_copied, lane); /* so the next event also stands for this one */
-    } else {
-        void *data = acquire(copy, value->bytes, lane);
-        __atomic_store_n(&copy->head.data, data, __ATOMIC_RELAXED);
-        *filled = (struct range){wanted.first, wanted.first};
-    }
-    if (copy->head.data == NULL || code != cudaSuccess)
-        return code;
-    copy->is_copied = false;
-    code = copy_range(value, (struct range){wanted.first, filled->first}, copy, lane, outcome);
+/* Enqueues the copying of what the copy lacks of these bytes. Acquires device memory if the copy has none. If
+ * device memory is short, does nothing and returns cudaSuccess. */
+static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wanted,
+                        struct mm_cuda_device_copy *copy, struct mm_lane *lane, struct mm_outcome *outcome) {
+    const bool is_new = copy->head.data == NULL;
+    const struct mm_stored_range has =
+        is_new ? (struct mm_stored_range){wanted.first, wanted.first} : copy->head.filled;
+    void *data = is_new ? acquire(copy, value->bytes, lane) : copy->head.data;
+    if (data == NULL)
+        return cudaSuccess;
+    /* After the wait, the next event stands for all bytes. */
+    cudaError_t code = is_new ? cudaSuccess : wait_for(copy->copied, &copy->is_copied, lane);
     if (code == cudaSuccess)
-        code = copy_range(value, (struct range){filled->end, wanted.end}, copy, lane, outcome);
+        code = copy_range(value, wanted.first, has.first, data, lane, outcome);
+    if (code == cudaSuccess)
+        code = copy_range(value, has.end, wanted.end, data, lane, outcome);
     if (code == cudaSuccess)
         code = record(&copy->copied, lane);
     if (code == cudaSuccess) {
-        filled->first = mm_size_min(filled->first, wanted.first);
-        filled->end = wanted.end > filled->end ? wanted.end : filled->end;
-    } else if (filled->first == filled->end) {
-        mm_cuda_pool_free(lane, copy->head.data);
-        __atomic_store_n(&copy->head.data, NULL, __ATOMIC_RELAXED);
+        copy->is_copied = false;
+        set_data(copy, data, mm_size_min(has.first, wanted.first),
+                 wanted.end > has.end ? wanted.end : has.end);
+    } else if (is_new) {
+        mm_cuda_pool_free(lane, data);
         unreserve(copy, value->bytes, false);
     }
     return code;
@@ -284,13 +277,13 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
         return MM_OK;
     const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-    const struct range wanted = {read.first, read.first + read.bytes};
+    const struct mm_stored_range wanted = {read.first, read.first + read.bytes};
     *data = mm_stored_find_part(value, read.first, read.bytes, &device->head);
     if (*data != NULL)
         return MM_OK;
     struct mm_cuda_device_copy *copy = find(value, device);
-    if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->filled.first &&
-        wanted.end <= copy->filled.end) {
+    if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->head.filled.first &&
+        wanted.end <= copy->head.filled.end) {
         code = wait_for(copy->copied, &copy->is_copied, lane);
     } else if (mm_device_copy_check(value->only_copy, error) != MM_OK) {
         return error->status;

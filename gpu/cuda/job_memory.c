@@ -69,7 +69,7 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
                                       struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (job->stores_c)
-        status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
+        status = mm_cuda_acquire_copy_on(mm_job_c_bytes(job), lane, &job->stored_c, error);
     placed->c = job->stored_c != NULL ? job->stored_c->data : NULL;
     for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
         status = mm_cuda_acquire_operand(job, index, lane, &placed->operands[index], error);
@@ -134,7 +134,7 @@ enum mm_status mm_cuda_acquire_memory(struct mm_lane *lane, struct mm_job *const
 void mm_cuda_release_memory(struct mm_job *const *jobs, unsigned count) {
     for (unsigned index = 0; index < count; index++) {
         struct mm_job *job = jobs[index];
-        job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = 0;
+        job->outcome.uploaded_bytes = job->outcome.downloaded_bytes = job->outcome.peer_bytes = 0;
         if (job->stored_c != NULL)
             job->stored_c->release(job->stored_c);
         job->stored_c = NULL;

@@ -34,7 +34,7 @@ static size_t workspace_bytes(const struct mm_job *job, const struct mm_tiling *
 }
 
 size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
-    return workspace_bytes(job, tiling) + (job->stores_c ? mm_matrix_bytes(&job->product.c) : 0);
+    return workspace_bytes(job, tiling) + (job->stores_c ? mm_job_c_bytes(job) : 0);
 }
 
 static bool is_stored_on(const struct mm_source *source, const struct mm_device *device) {
@@ -383,7 +383,7 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     if (status == MM_OK)
         status = mm_cuda_workspace(lane, workspace_bytes(job, tiling), &workspace, error);
     if (status == MM_OK && job->stores_c)
-        status = mm_cuda_acquire_copy_on(mm_matrix_bytes(&job->product.c), lane, &job->stored_c, error);
+        status = mm_cuda_acquire_copy_on(mm_job_c_bytes(job), lane, &job->stored_c, error);
     if (status != MM_OK)
         return status;
     lane->bands.check = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;

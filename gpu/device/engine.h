@@ -94,8 +94,8 @@ enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, c
 
 /* Sets how many devices may compute the job: job->devices and job->weighs_devices. `devices` is a number,
  * MM_DEVICES_ALL or MM_DEVICES_AUTO. The caller has set the job's backend and variant.
- * MM_UNSUPPORTED if the backend has fewer devices, if several devices cannot share a product of this variant,
- * or if C must stay on one device. Any thread. */
+ * MM_UNSUPPORTED if the backend has fewer devices, or if several devices cannot share a product of this
+ * variant. Any thread. */
 enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices, struct mm_job *job,
                                 struct mm_error *error);
 

@@ -12,13 +12,6 @@ bool mm_source_is_off_host(const struct mm_source *source) {
            (source->kind == MM_SOURCE_STORED && source->stored->only_copy != NULL);
 }
 
-void *mm_source_find(const struct mm_source *source, const struct mm_device *device) {
-    if (source->kind != MM_SOURCE_STORED)
-        return NULL;
-    const struct mm_device_copy *copy = mm_stored_find_copy(source->stored, device);
-    return copy == NULL ? NULL : __atomic_load_n(&copy->data, __ATOMIC_RELAXED);
-}
-
 const char *mm_source_word(enum mm_source_kind kind) {
     static const char *const words[] = {[MM_SOURCE_HOST] = "inline",
                                         [MM_SOURCE_UNIFORM] = "generated",

@@ -37,11 +37,6 @@ static inline bool mm_source_is_generated(const struct mm_source *source) {
 /* Whether the elements must be generated or copied from a device. */
 bool mm_source_is_off_host(const struct mm_source *source);
 
-/* Returns the address of a stored operand's copy on this device. NULL if there is no copy, or if the operand
- * is not stored. The caller has a reference to the stored matrix. Only the thread of the device can use the
- * address. That thread can drop the copy at any time, so for other threads the address is only a hint. */
-void *mm_source_find(const struct mm_source *source, const struct mm_device *device);
-
 /* Returns the word for the log: "inline", "generated" or "stored". A static string. */
 const char *mm_source_word(enum mm_source_kind kind);
 

@@ -101,7 +101,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
         update_measured_rate(&forecast->copy_ns,
                              job->outcome.span_ns[MM_SPAN_UPLOAD] + job->outcome.span_ns[MM_SPAN_DOWNLOAD],
                              copied);
-    if (is_whole && copied == 0.0)
+    if (is_whole && job->outcome.uploaded_bytes == 0)
         update_measured_rate(&forecast->peer_ns, job->outcome.span_ns[MM_SPAN_UPLOAD],
                              (double)job->outcome.peer_bytes);
     if (job->verify)
@@ -175,13 +175,12 @@ double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job 
     double ns = 0.0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_source *source = &job->sources[index];
-        if (source->kind != MM_SOURCE_STORED || mm_source_find(source, device) != NULL)
+        if (source->kind != MM_SOURCE_STORED)
             continue;
-        const double *rate =
-            mm_source_is_off_host(source) ? &device->forecast.peer_ns : &device->forecast.copy_ns;
+        const double peer_ns = mm_source_is_off_host(source) ? read_rate(&device->forecast.peer_ns) : 0.0;
+        const double byte_ns = peer_ns > 0.0 ? peer_ns : read_rate(&device->forecast.copy_ns);
         const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-        ns +=
-            read_rate(rate) * (double)mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
+        ns += byte_ns * (double)mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
     }
     return ns;
 }

@@ -20,8 +20,8 @@ struct mm_forecast {
     bool measured[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
     /* Nanoseconds for a byte of A, B and C in a thin product. */
     double byte_ns[MM_FORECAST_VARIANTS_MAX][MM_DTYPE_COUNT];
-    double copy_ns;                  /* nanoseconds for a byte copied to or from the device */
-    double peer_ns;                  /* nanoseconds for a byte copied from another device of the backend */
+    double copy_ns; /* nanoseconds for a byte copied to or from the device */
+    double peer_ns; /* nanoseconds for a byte copied from another device; else copy_ns counts */
     double check_ns[MM_DTYPE_COUNT]; /* nanoseconds for a byte of A, B and C in a check */
 };
 

@@ -115,8 +115,10 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
     size_t bytes = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_source *source = &job->sources[index];
-        if (source->kind == MM_SOURCE_STORED && mm_source_find(source, device) == NULL)
-            bytes += mm_stored_absent_bytes(source->stored, 0, source->stored->bytes, device);
+        if (source->kind != MM_SOURCE_STORED)
+            continue;
+        const struct mm_job_bytes read = mm_job_read_bytes(job, index);
+        bytes += mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
     }
     return bytes;
 }

@@ -111,6 +111,13 @@ size_t mm_job_copied_bytes(const struct mm_job *job);
 /* Whether all operands come with the request. If not, an operand is stored or generated. */
 bool mm_job_is_inline(const struct mm_job *job);
 
+/* Returns the bytes of C without gaps between rows. A share of which only some columns are wanted has gaps.
+ */
+static inline size_t mm_job_c_bytes(const struct mm_job *job) {
+    const struct mm_matrix *c = &job->product.c;
+    return c->rows * c->cols * mm_dtype_bytes(c->dtype);
+}
+
 /* Returns the bytes of the wanted part of C, or 0 if C has no data. */
 size_t mm_job_returned_bytes(const struct mm_job *job);
 
@@ -127,7 +134,7 @@ struct mm_job_bytes {
 /* Returns which bytes of a stored operand the job reads. A share that reads whole rows reads only these. */
 struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index);
 
-/* Returns the bytes of stored operands that are not on this device. Any thread. */
+/* Returns how many bytes the job reads of stored operands that are not on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
 /* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. The caller has set

@@ -182,7 +182,8 @@ static bool make_all(struct mm_shares *shares, const struct grid *grid, unsigned
 }
 
 /* Gives fewer rows to devices that must first copy operands, so that all devices end at the same time.
- * Returns whether that changes the shares. A grid with several columns stays as it is. */
+ * Returns whether that changes the shares. Shares with several columns stay as they are, and so do shares of
+ * a C that stays on the devices, because a larger part may not fit. */
 static bool weigh_rows(const struct mm_shares *shares, struct grid *grid) {
     const struct mm_job *whole = shares->whole;
     const double kernel_ns = mm_forecast_kernel_ns(whole->plan.device, whole->plan.variant, &whole->product);
@@ -194,7 +195,7 @@ static bool weigh_rows(const struct mm_shares *shares, struct grid *grid) {
         all_ns += fetch_ns[index];
         is_even = is_even && fetch_ns[index] == fetch_ns[0];
     }
-    if (grid->cols > 1 || is_even || kernel_ns == 0.0)
+    if (grid->cols > 1 || is_even || kernel_ns == 0.0 || whole->stores_c)
         return false;
     for (unsigned index = 1; index < shares->count; index++) {
         const size_t least = grid->first_rows[index - 1] + 1;

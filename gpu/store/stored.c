@@ -125,7 +125,13 @@ size_t mm_stored_absent_bytes(const struct mm_stored *value, size_t first, size_
     size_t absent = bytes;
     while (value->only_copy != NULL && mm_stored_next_block(value, first, bytes, 1, bytes, &block))
         absent -= block.part->device == device ? block.row_bytes : 0;
-    return absent;
+    const struct mm_device_copy *copy = mm_stored_find_copy(value, device);
+    if (copy == NULL)
+        return absent;
+    const size_t from = __atomic_load_n(&copy->filled.first, __ATOMIC_RELAXED);
+    const size_t to = mm_size_min(__atomic_load_n(&copy->filled.end, __ATOMIC_RELAXED), first + bytes);
+    const size_t begin = from > first ? from : first;
+    return mm_size_min(absent, bytes - (to > begin ? to - begin : 0));
 }
 
 /* Copies the part's elements of one matrix of the value. */

@@ -11,12 +11,23 @@
 
 struct mm_device;
 
+/* Bytes of a value: from `first` to before `end`. */
+struct mm_stored_range {
+    size_t first;
+    size_t end;
+};
+
 /* A value's elements in device memory. The backend embeds this as the first member of its own struct. */
 struct mm_device_copy {
     const struct mm_device *device;
     void *data;                                   /* device memory of the backend; __atomic access only */
     void (*release)(struct mm_device_copy *copy); /* frees the copy; any thread, no lock held */
     struct mm_device_copy *next;
+
+    /* What of the value is in `data`, unless this is a part. A job can need only some rows, so the rest of
+     * `data` is undefined. The device's thread writes this. Other threads only estimate times by it, so they
+     * may read one member before and one after a change; __atomic access only. */
+    struct mm_stored_range filled;
 
     /* For a part of a value: the number of bytes of the value before this part, and the part after this one.
      * The parts have all bytes of the value. */
@@ -78,7 +89,7 @@ void mm_stored_free(struct mm_stored *value);
 /* Adds a device copy, which mm_stored_free will release. One thread at a time may add a copy for a device. */
 void mm_stored_add_copy(struct mm_stored *value, struct mm_device_copy *copy);
 
-/* Returns the copy of the whole value on this device, or NULL. Any thread that has a reference. */
+/* Returns the value's copy on this device, which is no part, or NULL. Any thread that has a reference. */
 struct mm_device_copy *mm_stored_find_copy(const struct mm_stored *value, const struct mm_device *device);
 
 /* Returns MM_DEVICE_FAILED if the device of the copy, or of one of its parts, has failed, because then the
@@ -109,7 +120,7 @@ bool mm_stored_next_block(const struct mm_stored *value, size_t first, size_t pi
 void *mm_stored_find_part(const struct mm_stored *value, size_t first, size_t bytes,
                           const struct mm_device *device);
 
-/* Returns how many of some bytes of the value are in no part on this device. Other copies do not count. */
+/* Returns how many of some bytes of the value are not on this device. */
 size_t mm_stored_absent_bytes(const struct mm_stored *value, size_t first, size_t bytes,
                               const struct mm_device *device);
 

@@ -286,6 +286,7 @@ static struct stored_copy *make_copy(struct mm_device *device, size_t bytes) {
     copy->head = (struct mm_device_copy){.device = device,
                                          .data = copy->elements,
                                          .release = release_copy,
+                                         .filled = {0, bytes},
                                          .read = read_copy,
                                          .write = write_copy};
     copy->bytes = bytes;
@@ -307,7 +308,8 @@ static enum mm_status find(struct mm_job *job, struct mm_product *product, enum 
     struct mm_stored *value = source->stored;
     if (source->kind != MM_SOURCE_STORED || value->only_copy == NULL)
         return MM_OK;
-    void *data = mm_source_find(source, busy);
+    struct mm_device_copy *found = mm_stored_find_copy(value, busy);
+    void *data = found == NULL ? NULL : found->data;
     if (data == NULL) {
         const size_t cols = value->bytes / sizeof(float);
         const struct mm_window all = {.count = 1, .all_rows = 1, .all_cols = cols, .rows = 1, .cols = cols};

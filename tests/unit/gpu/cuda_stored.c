@@ -271,6 +271,21 @@ static void stored_result_stays_on_the_device(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
 }
 
+/* Only five columns are wanted in the reply, but all columns stay on the device. */
+static void stored_part_has_all_columns(void **state) {
+    make_for_c(0);
+    jobs[0]->work.batch_key = 0;
+    jobs[0]->product.whole = (struct mm_whole){36, 17, 0, 0};
+    jobs[0]->product.c.ld = 5;
+    mm_cuda_begin(&device.head, 0, jobs, 1);
+    assert_int_equal(jobs[0]->work.error.status, MM_OK);
+    mm_cuda_end(&device.head, 0, jobs, 1);
+    assert_int_equal(device.copy_bytes, C_BYTES);
+    jobs[0]->product.c.ld = 17;
+    expect_read(jobs[0]->stored_c);
+    jobs[0]->stored_c->release(jobs[0]->stored_c);
+}
+
 /* On the device with the stored C, another job uses it without a copy. Another device copies it. */
 static void a_result_is_an_operand(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
@@ -459,7 +474,7 @@ RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_
                   device_copy_is_freed_for_jobs, without_a_device_copy_each_job_copies,
                   error_names_the_memory_for_both_operands, too_large_values_are_uploaded,
                   value_outlives_the_device, derived_data_is_kept, stored_result_stays_on_the_device,
-                  a_result_is_an_operand, a_result_in_parts_is_gathered,
+                  stored_part_has_all_columns, a_result_is_an_operand, a_result_in_parts_is_gathered,
                   copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
                   first_result_that_fits_is_stored, reserved_memory_goes_to_a_job_that_fits,
                   a_job_that_fails_leaves_nothing)

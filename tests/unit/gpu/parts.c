@@ -74,6 +74,23 @@ static void expect_parts(struct mm_job *job, unsigned count) {
     assert_int_equal(parts, 0);
 }
 
+/* A device that must first copy B computes as many rows as the others, because a larger part may not fit. */
+static void parts_are_even(void **state) {
+    struct mm_device_copy copy = {.device = &fakes[0].device, .data = shares, .filled = {0, 16}};
+    struct mm_stored b = {.bytes = 16, .only_copy = &copy, .copies = &copy};
+    open_devices((struct setting){0});
+    for (unsigned index = 0; index < 2; index++) {
+        fakes[index].device.forecast.kernel_ns[0][MM_FLOAT32] = 1.0;
+        fakes[index].device.forecast.peer_ns = 1e6;
+    }
+    struct mm_job *job = divide(0, 2);
+    job->sources[MM_OPERAND_B] = (struct mm_source){.kind = MM_SOURCE_STORED, .stored = &b};
+    submit(&jobs[0]);
+    job_wait(&jobs[0], MM_OK);
+    assert_int_equal(job->shares->of[1].job.product.whole.row, M / 2);
+    expect_parts(job, 2);
+}
+
 static void shares_leave_parts(void **state) {
     for (unsigned devices = 2; devices <= FAKES_MAX; devices++) {
         open_devices((struct setting){0});
@@ -268,7 +285,7 @@ static int close_shares(void **state) {
     return closed;
 }
 
-RUN_TESTS_BETWEEN(NULL, close_shares, shares_leave_parts, columns_are_not_cut, part_moves_with_its_share,
-                  failed_product_leaves_nothing, cancelled_product_leaves_nothing,
+RUN_TESTS_BETWEEN(NULL, close_shares, shares_leave_parts, parts_are_even, columns_are_not_cut,
+                  part_moves_with_its_share, failed_product_leaves_nothing, cancelled_product_leaves_nothing,
                   slow_path_makes_parts_again, every_part_is_released_once, windows_pass_the_borders_of_parts,
                   a_part_is_no_copy_of_the_value, any_failed_device_loses_the_value)

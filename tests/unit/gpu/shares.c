@@ -466,7 +466,8 @@ static void expect_weighed(unsigned expected) {
 
 static void set_rates(double kernel_ns, double copy_ns) {
     for (unsigned index = 0; index < FAKES_MAX; index++) {
-        fakes[index].device.forecast.kernel_ns[0][MM_FLOAT32] = kernel_ns;
+        for (unsigned row = 0; row < MM_FORECAST_VARIANTS_MAX; row++)
+            fakes[index].device.forecast.kernel_ns[row][MM_FLOAT32] = kernel_ns;
         fakes[index].device.forecast.copy_ns = copy_ns;
     }
 }
@@ -502,30 +503,54 @@ static void copies_can_outweigh(void **state) {
     assert_int_equal(job->outcome.devices, 1); /* each device would copy all of B */
 }
 
-/* Only device 0 has B at first, so it computes more rows than the others. Then all have B. */
-static void devices_that_copy_get_fewer_rows(void **state) {
-    static const struct subject tall = {256, 64, 16, .stored = 1 << MM_OPERAND_B};
-    static const size_t first_rows[2][3] = {{0, 160, 192}, {0, 64, 160}};
-    struct mm_device_copy copies[3] = {{.data = memory}, {.data = memory}, {.data = memory}};
+/* Expects the first rows of the last product's shares. */
+static void expect_first_rows(const size_t *rows, unsigned count) {
     const struct mm_share *of = ((struct mm_shares *)(void *)shares)->of;
-    open_devices((struct setting){0});
-    set_rates(1.0, 0.0); /* the kernel takes 2.1 ms, and the copying of B 1 ms */
-    for (unsigned index = 0; index < 3; index++) {
+    assert_int_equal(jobs[0].job.outcome.devices, count);
+    for (unsigned index = 0; index < count; index++)
+        assert_int_equal(of[index].job.product.whole.row, rows[index]);
+}
+
+/* Multiplies by a B that the first `owners` of these devices have. Copying B to another one takes copy_ms,
+ * and the kernel 2.1 ms. */
+static void multiply_by_owned(size_t n, unsigned devices, unsigned owners, double copy_ms,
+                              const char *variant) {
+    const struct subject tall = {256, n, 16, .stored = 1 << MM_OPERAND_B};
+    struct mm_device_copy copies[FAKES_MAX] = {{NULL}};
+    set_rates(1.0, 0.0);
+    struct mm_job *job = divide(&jobs[0], &tall, devices);
+    if (variant != NULL)
+        job->variant = mm_backend_variant(&fake_planning, MM_MATMUL, variant);
+    for (unsigned index = 0; index < devices; index++) {
         copies[index].device = &fakes[index].device;
-        fakes[index].device.forecast.peer_ns = 250.0;
-        copies[index].next = index < 2 ? &copies[index + 1] : NULL;
+        copies[index].data = memory[MM_OPERAND_B];
+        copies[index].filled.end = stored[MM_OPERAND_B].bytes;
+        copies[index].next = index + 1 < owners ? &copies[index + 1] : NULL;
+        fakes[index].device.forecast.peer_ns = copy_ms * 1e6 / (double)stored[MM_OPERAND_B].bytes;
     }
-    for (unsigned all_have_it = 0; all_have_it < 2; all_have_it++) {
-        struct mm_job *job = divide(&jobs[0], &tall, 3);
-        copies[0].next = all_have_it ? &copies[1] : NULL;
-        stored[MM_OPERAND_B].copies = stored[MM_OPERAND_B].only_copy = &copies[0];
-        submit(&jobs[0]);
-        job_wait(&jobs[0], MM_OK);
-        assert_int_equal(job->outcome.devices, 3);
-        for (unsigned index = 0; index < 3; index++)
-            assert_int_equal(of[index].job.product.whole.row, first_rows[all_have_it][index]);
-    }
+    stored[MM_OPERAND_B].copies = stored[MM_OPERAND_B].only_copy = &copies[0];
+    submit(&jobs[0]);
+    job_wait(&jobs[0], MM_OK);
     stored[MM_OPERAND_B].copies = stored[MM_OPERAND_B].only_copy = NULL;
+}
+
+static void devices_that_copy_get_fewer_rows(void **state) {
+    open_devices((struct setting){0});
+    multiply_by_owned(64, 3, 1, 1.0, NULL);
+    expect_first_rows((const size_t[]){0, 160, 192}, 3);
+    multiply_by_owned(64, 3, 3, 1.0, NULL);
+    expect_first_rows((const size_t[]){0, 64, 160}, 3);
+    multiply_by_owned(64, 3, 1, 1000.0, NULL);
+    expect_first_rows((const size_t[]){0, 192, 224}, 3);
+    multiply_by_owned(256, 4, 1, 0.1, NULL); /* two rows and two columns of shares stay as they are */
+    expect_first_rows((const size_t[]){0, 0, 128, 128}, 4);
+}
+
+static void last_share_keeps_the_tail(void **state) {
+    open_devices((struct setting){.backend = &fake_planning});
+    cuts = (struct mm_cuts){.rows = 32, .cols = 64, .tail_rows = 3, .tail_cols = 1};
+    multiply_by_owned(64, 2, 1, 1000.0, "cut");
+    expect_first_rows((const size_t[]){0, 160}, 2);
 }
 
 /* Products with and without shares, while a device fails and comes back, and clients cancel. */
@@ -573,4 +598,4 @@ RUN_TESTS_BETWEEN(NULL, close_shares, bits_do_not_depend_on_the_devices, share_o
                   full_queue_refuses_shares, aborted_queue_ends_waiting_shares,
                   fewer_devices_compute_what_cannot_be_cut, cuts_and_tail_of_the_plan_hold,
                   all_shares_take_the_slow_path_or_none, devices_are_weighed, copies_can_outweigh,
-                  devices_that_copy_get_fewer_rows, many_products_end_once)
+                  devices_that_copy_get_fewer_rows, last_share_keeps_the_tail, many_products_end_once)
