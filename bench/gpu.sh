@@ -360,6 +360,23 @@ bench_shared() {
     row_ratio "$what, when each has some rows" "$5" "${shared}_one" "${shared}_halves" ms
 }
 
+# Compares products of bench_shared with cuBLASMp, for each layout of its operands. The lines of one GPU come first.
+bench_cublasmp() {
+    edge=$(edge_of 16384) code=0
+    timeout 300 "$python" "$load/peers/cublasmp.py" --edge "$edge" --gpus "$count_of_gpus" \
+        >"$scratch/cublasmp" 2>"$scratch/cublasmp.why" || code=$?
+    grep "^$edge " "$scratch/cublasmp" | while read -r _ type count layout ms _; do
+        by_all="cublasmp_${type}_${count}_$layout"
+        for _ in $(seq "$rounds"); do
+            keep "$by_all" "$ms"
+        done
+        [ "$count" -gt 1 ] || continue
+        row_ratio "$edge, stored $type, by all; beside: cuBLASMp, $layout" '' "shared_16384_${type}_all" "$by_all" ms
+        row_ratio "$edge, $type, cuBLASMp by one; beside: by all, $layout" '' "cublasmp_${type}_1_rows" "$by_all" ms
+    done
+    [ "$code" -eq 0 ] || row_left_out "$edge, cuBLASMp" '' "status $code: $(grep -m 1 "^cublasmp.py" "$scratch/cublasmp.why" | cut -c 1-150)"
+}
+
 # Computes single products on all GPUs.
 bench_one_product() {
     needs_two shared || return 0
@@ -372,6 +389,7 @@ bench_one_product() {
     bench_shared 32768 float32 '≥ 1.9' '' ''
     service=$all
     stop "$large_pid"
+    [ "$alone" = yes ] || ! find_python torch || bench_cublasmp
 }
 
 # Measures the bytes per second that one and four sockets carry in both directions. If row 1024 runs, also
