@@ -125,7 +125,7 @@ same_on_all() {
 # if bits differ, or if not all GPUs have a part.
 same_in_parts() {
     for devices in 1 all; do
-        curl -sS -X POST -o "$logs/parts.facts" "$url/v1/matmul?m=5000&k=2048&n=7001&$generated&out=parts&reply=none&devices=$devices" || code=1
+        curl -sSf -X POST -o "$logs/parts.cols" "$url/v1/matmul?m=5000&k=2048&n=7001&$generated&out=parts&cols=3:8&devices=$devices" || code=1
         curl -sS "$url/v1/matrices" | jq -r '.matrices[0].device' | tee "$logs/parts.devices"
         curl -sS -H 'Accept: application/octet-stream' -o "$logs/parts.part.$devices" "$url/v1/matrices/parts?rows=1:4999&cols=7:7000" || code=1
         for by in 1 all; do
