@@ -316,9 +316,9 @@ static enum mm_status find(struct mm_job *job, struct mm_product *product, enum 
         struct stored_copy *copy = make_copy(busy, value->bytes);
         copy->head.read = NULL;
         data = copy->elements;
-        mm_stored_add_copy(value, &copy->head);
         __atomic_add_fetch(&busy->peer_bytes, mm_stored_absent_bytes(value, 0, value->bytes, busy),
                            __ATOMIC_RELAXED);
+        mm_stored_add_copy(value, &copy->head);
         if (mm_stored_read(value, &all, data, &job->work.error) != MM_OK)
             return job->work.error.status;
     }

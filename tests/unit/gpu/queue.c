@@ -195,18 +195,18 @@ static void jobs_go_to_devices_with_their_operands(void **state) {
     open_scene((struct setting){.devices = 2, .closed = true});
     mm_stored_add_copy(&value, &copies[0]); /* the memory of this copy was freed */
     mm_stored_add_copy(&value, &copies[1]);
-    copies[1].data = &value;
+    copies[1].filled.end = 1000;
     submit_stored(&jobs[0], &value);
     submit_stored(&jobs[1], &value); /* waits, because copying to the idle device would take longer */
     value.bytes = 8;
     submit_stored(&jobs[2], &value);
-    copies[0].data = &value;
+    copies[0].filled.end = 1000;
     value.bytes = 1000;
     submit_stored(&jobs[3], &value); /* both devices have a copy, so the one with less work runs the job */
     open_gate(&fakes[0]);
     open_gate(&fakes[1]);
     wait_all(jobs, 4);
-    copies[1].data = NULL;
+    copies[1].filled.end = 0;
     submit_stored(&jobs[4], &value);
     wait_all(&jobs[4], 1);
     for (int index = 0; index < 5; index++)
