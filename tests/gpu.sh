@@ -238,7 +238,7 @@ others=$(sed -n 's/^    X(\([a-z0-9_]*\),.*/\1/p' gpu/cuda/variants.h | grep -v 
 {
     step harness "$kernels" --backend cuda --shapes small --thin 20 $threads
     step harness_large "$kernels" --backend cuda --shapes large --thin 16 $threads
-    step epilogues "$kernels" --backend cuda --epilogues $threads
+    step epilogues "$kernels" --backend cuda --epilogues --thin 8 $threads
     step harness_tall "$kernels" --backend cuda --shape 8400001 2 1 --thin 128 $threads
     step same_bits "$kernels" --backend cuda $others --shapes tiny --thin 20 --repeat 1000 $threads
     step same_bits_blocks "$kernels" --backend cuda --shape 385 257 1031 --thin 160 --repeat 1000 $threads
