@@ -96,7 +96,7 @@ struct mm_cuda_item mm_cuda_item_for(const struct mm_product *product, unsigned 
 }
 
 static void gather(struct mm_cuda_copies *copies, const struct mm_matrix *operand, void *to) {
-    const size_t bytes = operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
+    const size_t bytes = mm_matrix_dense_bytes(operand);
     const unsigned words = (unsigned)mm_size_divide_up(bytes, sizeof(unsigned));
     if (words == 0)
         return;

@@ -223,7 +223,7 @@ static cudaError_t copy_range(const struct mm_stored *value, size_t first, size_
     if (first >= end)
         return cudaSuccess;
     *(value->only_copy == NULL ? &outcome->uploaded_bytes : &outcome->peer_bytes) +=
-        mm_stored_absent_bytes(value, first, end - first, &lane->device->head);
+        mm_stored_absent_bytes(value, (struct mm_stored_range){first, end}, &lane->device->head);
     return mm_cuda_copy_stored(value, first, end - first, (char *)data + first, lane);
 }
 
@@ -276,9 +276,8 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     *data = NULL;
     if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
         return MM_OK;
-    const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-    const struct mm_stored_range wanted = {read.first, read.first + read.bytes};
-    *data = mm_stored_find_part(value, read.first, read.bytes, &device->head);
+    const struct mm_stored_range wanted = mm_job_reads(job, index);
+    *data = mm_stored_find_part(value, wanted, &device->head);
     if (*data != NULL)
         return MM_OK;
     struct mm_cuda_device_copy *copy = find(value, device);
@@ -310,8 +309,7 @@ static struct mm_cuda_device_copy *find_operand(const struct mm_lane *lane, unsi
 static bool is_part(const struct mm_lane *lane, unsigned slot) {
     const struct mm_job *job = lane->bands.job;
     const struct mm_matrix *operand = mm_product_operand(&job->product, slot);
-    return job->product.whole.m > 0 &&
-           operand->rows * operand->cols * mm_dtype_bytes(operand->dtype) < job->sources[slot].stored->bytes;
+    return job->product.whole.m > 0 && mm_matrix_dense_bytes(operand) < job->sources[slot].stored->bytes;
 }
 
 static cudaError_t note(struct derived *derived, const struct mm_lane *lane) {

@@ -8,16 +8,14 @@
 #include "gpu/store/store.h"
 
 static size_t aligned_bytes(const struct mm_matrix *matrix) {
-    return mm_cuda_aligned(matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype));
+    return mm_cuda_aligned(mm_matrix_dense_bytes(matrix));
 }
 
 /* Whether the job reads a stored operand in the memory of its device, which has the only copy. */
 static bool is_only_here(const struct mm_job *job, unsigned index) {
     const struct mm_source *source = &job->sources[index];
-    if (source->kind != MM_SOURCE_STORED)
-        return false;
-    const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-    return mm_stored_find_part(source->stored, read.first, read.bytes, job->plan.device) != NULL;
+    return source->kind == MM_SOURCE_STORED &&
+           mm_stored_find_part(source->stored, mm_job_reads(job, index), job->plan.device) != NULL;
 }
 
 /* Returns the device bytes to acquire for an operand. Returns 0 if the operand is stored on this device and
@@ -69,7 +67,7 @@ static enum mm_status acquire_lasting(struct mm_lane *lane, struct mm_job *job, 
                                       struct mm_error *error) {
     enum mm_status status = MM_OK;
     if (job->stores_c)
-        status = mm_cuda_acquire_copy_on(mm_job_c_bytes(job), lane, &job->stored_c, error);
+        status = mm_cuda_acquire_copy_on(mm_matrix_dense_bytes(&job->product.c), lane, &job->stored_c, error);
     placed->c = job->stored_c != NULL ? job->stored_c->data : NULL;
     for (unsigned index = 0; index < MM_OPERANDS_MAX && status == MM_OK; index++)
         status = mm_cuda_acquire_operand(job, index, lane, &placed->operands[index], error);

@@ -34,12 +34,13 @@ static size_t workspace_bytes(const struct mm_job *job, const struct mm_tiling *
 }
 
 size_t mm_cuda_tiles_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
-    return workspace_bytes(job, tiling) + (job->stores_c ? mm_job_c_bytes(job) : 0);
+    return workspace_bytes(job, tiling) + (job->stores_c ? mm_matrix_dense_bytes(&job->product.c) : 0);
 }
 
 static bool is_stored_on(const struct mm_source *source, const struct mm_device *device) {
     return source->kind == MM_SOURCE_STORED &&
-           mm_stored_find_part(source->stored, 0, source->stored->bytes, device) != NULL;
+           mm_stored_find_part(source->stored, (struct mm_stored_range){0, source->stored->bytes}, device) !=
+               NULL;
 }
 
 /* Returns a tiling that says where the matrices are. Kernels of tiles need panels without gaps between rows,
@@ -383,7 +384,7 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     if (status == MM_OK)
         status = mm_cuda_workspace(lane, workspace_bytes(job, tiling), &workspace, error);
     if (status == MM_OK && job->stores_c)
-        status = mm_cuda_acquire_copy_on(mm_job_c_bytes(job), lane, &job->stored_c, error);
+        status = mm_cuda_acquire_copy_on(mm_matrix_dense_bytes(&job->product.c), lane, &job->stored_c, error);
     if (status != MM_OK)
         return status;
     lane->bands.check = (char *)workspace + mm_tiling_bytes(tiling) - tiling->workspace_bytes;

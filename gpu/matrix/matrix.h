@@ -28,6 +28,11 @@ struct mm_matrix mm_matrix_dense(enum mm_dtype dtype, size_t rows, size_t cols, 
 /* Returns the bytes of rows·ld elements. The caller has checked that this number does not overflow. */
 size_t mm_matrix_bytes(const struct mm_matrix *matrix);
 
+/* Returns the bytes of the elements, without gaps between rows. */
+static inline size_t mm_matrix_dense_bytes(const struct mm_matrix *matrix) {
+    return matrix->rows * matrix->cols * mm_dtype_bytes(matrix->dtype);
+}
+
 /* The limits of a request. 0 is a limit, and does not mean unlimited. */
 struct mm_limits {
     size_t dimension_max; /* rows, columns, or leading dimension */

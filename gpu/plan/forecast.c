@@ -2,7 +2,6 @@
 #include "gpu/plan/forecast.h"
 
 #include "gpu/device/backend.h"
-#include "gpu/store/stored.h"
 
 #include <inttypes.h>
 
@@ -174,13 +173,10 @@ double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes) {
 double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job *job) {
     double ns = 0.0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        const struct mm_source *source = &job->sources[index];
-        if (source->kind != MM_SOURCE_STORED)
-            continue;
-        const double peer_ns = mm_source_is_off_host(source) ? read_rate(&device->forecast.peer_ns) : 0.0;
+        const bool is_on_devices = mm_source_is_off_host(&job->sources[index]);
+        const double peer_ns = is_on_devices ? read_rate(&device->forecast.peer_ns) : 0.0;
         const double byte_ns = peer_ns > 0.0 ? peer_ns : read_rate(&device->forecast.copy_ns);
-        const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-        ns += byte_ns * (double)mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
+        ns += byte_ns * (double)mm_job_absent_bytes_of(job, index, device);
     }
     return ns;
 }

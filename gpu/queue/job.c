@@ -90,7 +90,7 @@ size_t mm_job_copied_bytes(const struct mm_job *job) {
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         if (job->sources[index].kind == MM_SOURCE_HOST)
-            bytes += operand->rows * operand->cols * mm_dtype_bytes(operand->dtype);
+            bytes += mm_matrix_dense_bytes(operand);
     }
     return bytes;
 }
@@ -102,24 +102,27 @@ bool mm_job_is_inline(const struct mm_job *job) {
     return true;
 }
 
-struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index) {
+struct mm_stored_range mm_job_reads(const struct mm_job *job, enum mm_operand_index index) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+    const size_t first = source->first * mm_dtype_bytes(operand->dtype);
     return job->product.whole.m > 0 && source->gap == 0
-               ? (struct mm_job_bytes){source->first * mm_dtype_bytes(operand->dtype),
-                                       mm_matrix_bytes(operand)}
-               : (struct mm_job_bytes){0, source->stored->bytes};
+               ? (struct mm_stored_range){first, first + mm_matrix_bytes(operand)}
+               : (struct mm_stored_range){0, source->stored->bytes};
+}
+
+size_t mm_job_absent_bytes_of(const struct mm_job *job, enum mm_operand_index index,
+                              const struct mm_device *device) {
+    const struct mm_source *source = &job->sources[index];
+    return source->kind == MM_SOURCE_STORED
+               ? mm_stored_absent_bytes(source->stored, mm_job_reads(job, index), device)
+               : 0;
 }
 
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device) {
     size_t bytes = 0;
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        const struct mm_source *source = &job->sources[index];
-        if (source->kind != MM_SOURCE_STORED)
-            continue;
-        const struct mm_job_bytes read = mm_job_read_bytes(job, index);
-        bytes += mm_stored_absent_bytes(source->stored, read.first, read.bytes, device);
-    }
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        bytes += mm_job_absent_bytes_of(job, index, device);
     return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include "gpu/queue/outcome.h"
 #include "gpu/queue/progress.h"
 #include "gpu/queue/work.h"
+#include "gpu/store/stored.h"
 
 struct mm_device_copy;
 struct mm_shares;
@@ -111,13 +112,6 @@ size_t mm_job_copied_bytes(const struct mm_job *job);
 /* Whether all operands come with the request. If not, an operand is stored or generated. */
 bool mm_job_is_inline(const struct mm_job *job);
 
-/* Returns the bytes of C without gaps between rows. A share of which only some columns are wanted has gaps.
- */
-static inline size_t mm_job_c_bytes(const struct mm_job *job) {
-    const struct mm_matrix *c = &job->product.c;
-    return c->rows * c->cols * mm_dtype_bytes(c->dtype);
-}
-
 /* Returns the bytes of the wanted part of C, or 0 if C has no data. */
 size_t mm_job_returned_bytes(const struct mm_job *job);
 
@@ -125,14 +119,12 @@ size_t mm_job_returned_bytes(const struct mm_job *job);
  * in the memory of another device count too. The operands' data may be NULL. */
 size_t mm_job_generated_bytes(const struct mm_job *job);
 
-/* Some bytes of a stored matrix. */
-struct mm_job_bytes {
-    size_t first;
-    size_t bytes;
-};
+/* Returns what the job reads of a stored operand. A share that reads whole rows reads only these. */
+struct mm_stored_range mm_job_reads(const struct mm_job *job, enum mm_operand_index index);
 
-/* Returns which bytes of a stored operand the job reads. A share that reads whole rows reads only these. */
-struct mm_job_bytes mm_job_read_bytes(const struct mm_job *job, enum mm_operand_index index);
+/* Returns how many bytes the job reads of this operand, if it is stored, that are not on this device. */
+size_t mm_job_absent_bytes_of(const struct mm_job *job, enum mm_operand_index index,
+                              const struct mm_device *device);
 
 /* Returns how many bytes the job reads of stored operands that are not on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);

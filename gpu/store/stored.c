@@ -110,28 +110,30 @@ bool mm_stored_next_block(const struct mm_stored *value, size_t first, size_t pi
     return true;
 }
 
-void *mm_stored_find_part(const struct mm_stored *value, size_t first, size_t bytes,
+void *mm_stored_find_part(const struct mm_stored *value, struct mm_stored_range range,
                           const struct mm_device *device) {
     struct mm_stored_block block = {.part = NULL};
+    const size_t bytes = range.end - range.first;
     const bool is_here = value->only_copy != NULL &&
-                         mm_stored_next_block(value, first, bytes, 1, bytes, &block) &&
+                         mm_stored_next_block(value, range.first, bytes, 1, bytes, &block) &&
                          block.row_bytes == bytes && block.part->device == device;
     return is_here ? (void *)((uintptr_t)block.part->data - block.part->first) : NULL;
 }
 
-size_t mm_stored_absent_bytes(const struct mm_stored *value, size_t first, size_t bytes,
+size_t mm_stored_absent_bytes(const struct mm_stored *value, struct mm_stored_range range,
                               const struct mm_device *device) {
     struct mm_stored_block block = {.part = NULL};
+    const size_t bytes = range.end - range.first;
     size_t absent = bytes;
-    while (value->only_copy != NULL && mm_stored_next_block(value, first, bytes, 1, bytes, &block))
+    while (value->only_copy != NULL && mm_stored_next_block(value, range.first, bytes, 1, bytes, &block))
         absent -= block.part->device == device ? block.row_bytes : 0;
     const struct mm_device_copy *copy = mm_stored_find_copy(value, device);
     if (copy == NULL)
         return absent;
     const size_t from = __atomic_load_n(&copy->filled.first, __ATOMIC_RELAXED);
-    const size_t to = mm_size_min(__atomic_load_n(&copy->filled.end, __ATOMIC_RELAXED), first + bytes);
-    const size_t begin = from > first ? from : first;
-    return mm_size_min(absent, bytes - (to > begin ? to - begin : 0));
+    const size_t end = mm_size_min(__atomic_load_n(&copy->filled.end, __ATOMIC_RELAXED), range.end);
+    const size_t begin = from > range.first ? from : range.first;
+    return mm_size_min(absent, bytes - (end > begin ? end - begin : 0));
 }
 
 /* Copies the part's elements of one matrix of the value. */

@@ -117,11 +117,11 @@ bool mm_stored_next_block(const struct mm_stored *value, size_t first, size_t pi
 
 /* If one part on this device has all of these bytes, returns the address at which the value would begin.
  * Otherwise returns NULL. */
-void *mm_stored_find_part(const struct mm_stored *value, size_t first, size_t bytes,
+void *mm_stored_find_part(const struct mm_stored *value, struct mm_stored_range range,
                           const struct mm_device *device);
 
 /* Returns how many of some bytes of the value are not on this device. */
-size_t mm_stored_absent_bytes(const struct mm_stored *value, size_t first, size_t bytes,
+size_t mm_stored_absent_bytes(const struct mm_stored *value, struct mm_stored_range range,
                               const struct mm_device *device);
 
 /* Copies a part of the value's elements to host memory, without gaps between rows. If the elements are only

@@ -316,7 +316,8 @@ static enum mm_status find(struct mm_job *job, struct mm_product *product, enum 
         struct stored_copy *copy = make_copy(busy, value->bytes);
         copy->head.read = NULL;
         data = copy->elements;
-        __atomic_add_fetch(&busy->peer_bytes, mm_stored_absent_bytes(value, 0, value->bytes, busy),
+        __atomic_add_fetch(&busy->peer_bytes,
+                           mm_stored_absent_bytes(value, (struct mm_stored_range){0, value->bytes}, busy),
                            __ATOMIC_RELAXED);
         mm_stored_add_copy(value, &copy->head);
         if (mm_stored_read(value, &all, data, &job->work.error) != MM_OK)

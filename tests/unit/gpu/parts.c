@@ -253,13 +253,15 @@ static void a_part_is_no_copy_of_the_value(void **state) {
         mm_stored_add_copy(&value, &copies[index]);
     for (unsigned index = 0; index < PARTS; index++) {
         assert_null(mm_stored_find_copy(&value, &devices[index]));
-        assert_null(mm_stored_find_part(&value, 0, value.bytes, &devices[index]));
+        assert_null(mm_stored_find_part(&value, (struct mm_stored_range){0, value.bytes}, &devices[index]));
     }
-    assert_int_equal(mm_stored_absent_bytes(&value, 0, value.bytes, &devices[0]),
+    assert_int_equal(mm_stored_absent_bytes(&value, (struct mm_stored_range){0, value.bytes}, &devices[0]),
                      (ELEMENTS - 60) * sizeof(float));
-    assert_int_equal(mm_stored_absent_bytes(&value, 0, value.bytes, &devices[2]), 120 * sizeof(float));
+    assert_int_equal(mm_stored_absent_bytes(&value, (struct mm_stored_range){0, value.bytes}, &devices[2]),
+                     120 * sizeof(float));
     copies[2].device = &devices[0];
-    assert_int_equal(mm_stored_absent_bytes(&value, 0, value.bytes, &devices[0]), 60 * sizeof(float));
+    assert_int_equal(mm_stored_absent_bytes(&value, (struct mm_stored_range){0, value.bytes}, &devices[0]),
+                     60 * sizeof(float));
     mm_stored_add_copy(&value, &whole);
     assert_ptr_equal(mm_stored_find_copy(&value, &devices[1]), &whole);
 }
