@@ -321,9 +321,9 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
                               size_t bytes, bool *is_filled) {
     struct mm_cuda_slot *panel = lane->bands.panels[slot];
     if (panel != NULL) {
-        *is_filled = panel->is_kept;
         if (bytes > panel->kept_bytes || (panel->is_kept && panel->key != key))
             return NULL;
+        *is_filled = panel->is_kept;
         panel->key = key;
         return panel->kept;
     }

@@ -260,6 +260,18 @@ static void expect_read(struct mm_device_copy *copy) {
         assert_float_equal(elements[index], tests[0].c[(3 + index / 5) * 17 + index % 5], 0.0f);
 }
 
+/* If a panel's data has another key, the launch must derive its own. */
+static void other_data_of_a_panel_is_not_used(void **state) {
+    struct mm_cuda_slot panel = {.kept = &value, .kept_bytes = 16, .key = 1, .is_kept = true};
+    bool is_filled = false;
+    device.lanes[0].bands.panels[0] = &panel;
+    assert_null(mm_cuda_acquire_derived(&device.lanes[0], 0, NULL, 2, 16, &is_filled));
+    assert_null(mm_cuda_acquire_derived(&device.lanes[0], 0, NULL, 1, 17, &is_filled));
+    assert_false(is_filled);
+    assert_ptr_equal(mm_cuda_acquire_derived(&device.lanes[0], 0, NULL, 1, 16, &is_filled), &value);
+    assert_true(is_filled);
+}
+
 static void stored_result_stays_on_the_device(void **state) {
     struct mm_device_copy *copy = run_for_c(MM_OK);
     assert_int_equal(jobs[0]->outcome.downloaded_bytes, 0);
@@ -473,8 +485,8 @@ static void a_job_that_fails_leaves_nothing(void **state) {
 RUN_TESTS_BETWEEN(reset, drop, stored_operand_is_copied_once, shares_read_their_parts, shares_copy_their_rows,
                   device_copy_is_freed_for_jobs, without_a_device_copy_each_job_copies,
                   error_names_the_memory_for_both_operands, too_large_values_are_uploaded,
-                  value_outlives_the_device, derived_data_is_kept, stored_result_stays_on_the_device,
-                  stored_part_has_all_columns, a_result_is_an_operand, a_result_in_parts_is_gathered,
-                  copies_use_at_most_a_quarter_of_the_memory, results_share_a_launch,
-                  first_result_that_fits_is_stored, reserved_memory_goes_to_a_job_that_fits,
-                  a_job_that_fails_leaves_nothing)
+                  value_outlives_the_device, derived_data_is_kept, other_data_of_a_panel_is_not_used,
+                  stored_result_stays_on_the_device, stored_part_has_all_columns, a_result_is_an_operand,
+                  a_result_in_parts_is_gathered, copies_use_at_most_a_quarter_of_the_memory,
+                  results_share_a_launch, first_result_that_fits_is_stored,
+                  reserved_memory_goes_to_a_job_that_fits, a_job_that_fails_leaves_nothing)
