@@ -57,6 +57,18 @@ static void shortest_time_counts(void **state) {
     expect_us(8000.0, &larger, 0);
 }
 
+/* Only a job that copies nothing from the host tells how fast copies from other devices are. */
+static void copies_from_other_devices_have_their_rate(void **state) {
+    job.outcome.peer_bytes = 10 * TELLING;
+    job.outcome.span_ns[MM_SPAN_UPLOAD] = 100 * US;
+    job.outcome.uploaded_bytes = TELLING;
+    learn(0);
+    assert_true(device.forecast.peer_ns == 0.0);
+    job.outcome.uploaded_bytes = 0;
+    learn(0);
+    assert_true(device.forecast.peer_ns == 0.01);
+}
+
 /* Products with vectors move many bytes per operation. Large products must not look slow because of them. */
 static void products_with_vectors_set_only_the_copy_rate(void **state) {
     const struct mm_job large = job_of(4 * TELLING, 0);
@@ -265,9 +277,10 @@ static void all_products_of_a_stack_count(void **state) {
     assert_in_range((uint64_t)mm_forecast_kernel_ns(&device, &variants[0], &small), 100000000, 300000000);
 }
 
-RUN_TESTS_BETWEEN(set_up, NULL, shortest_time_counts, products_with_vectors_set_only_the_copy_rate,
-                  small_jobs_set_no_rate, every_job_can_improve_a_rate, checks_take_their_time,
-                  product_without_k_sets_no_rate, variants_beyond_the_table_share_a_rate,
-                  copies_count_by_their_bytes, products_in_tiles_set_no_rate, a_rate_is_assumed_first,
+RUN_TESTS_BETWEEN(set_up, NULL, shortest_time_counts, copies_from_other_devices_have_their_rate,
+                  products_with_vectors_set_only_the_copy_rate, small_jobs_set_no_rate,
+                  every_job_can_improve_a_rate, checks_take_their_time, product_without_k_sets_no_rate,
+                  variants_beyond_the_table_share_a_rate, copies_count_by_their_bytes,
+                  products_in_tiles_set_no_rate, a_rate_is_assumed_first,
                   one_delayed_run_does_not_set_the_rate, slow_products_are_refused_with_the_largest_size,
                   deep_product_with_small_result_is_slow_on_a_gpu, all_products_of_a_stack_count)
