@@ -105,9 +105,12 @@ static void tiles_are_chosen(void **state) {
         {128, 128, 128, 0, 32, 32, false, MM_FLOAT64},
         {1024, 1024, 1024, 0, 64, 64, false, MM_FLOAT64},
         {8192, 8192, 8192, 0, 128, 128, true, MM_FLOAT64},
+        {2048, 2048, 2048, 0, 128, 128, false, MM_FLOAT8_E4M3FN},
+        {3072, 3072, 3072, 0, 128, 192, false, MM_FLOAT8_E5M2},
+        {4096, 4096, 4096, 0, 128, 128, false, MM_FLOAT8_E4M3FN},
     };
     for (size_t index = 0; index < COUNT(cases); index++) {
-        const enum mm_dtype dtype = cases[index].dtype == MM_FLOAT64 ? MM_FLOAT64 : MM_BFLOAT16;
+        const enum mm_dtype dtype = cases[index].dtype == 0 ? MM_BFLOAT16 : cases[index].dtype;
         struct mm_product product = product_of(dtype, cases[index].m, cases[index].k, cases[index].n, 2);
         product.tile = cases[index].tile;
         launch(&product);

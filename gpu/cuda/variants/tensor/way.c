@@ -5,8 +5,8 @@
 #include <math.h>
 
 /* The constants of this file were fitted to times measured on an H100 in November 2026, for 69 products of
- * bfloat16, 9 of float8, and float64 with one, two and three blocks on each multiprocessor. Those of narrow
- * tiles of wgmma were fitted to 12 products on an H200. */
+ * bfloat16, and float64 with one, two and three blocks on each multiprocessor. Those of narrow tiles of wgmma
+ * were fitted to 12 products on an H200, and those of float8 to 11 products on an H200. */
 
 /* A step takes column_cycles for each column of the tile, but not less than shared_cycles for each block on
  * the multiprocessor. */
@@ -22,19 +22,23 @@ static const struct size_cost *costs_of(const struct mm_product *product) {
                                                 [MM_TENSOR_SMALL] = {5.20, 0, 925},
                                                 [MM_TENSOR_MEDIUM] = {4.84, 0, 650},
                                                 [MM_TENSOR_LARGE] = {3.98, 0, 3430}};
-
+    static const struct size_cost of_float8[] = {[MM_TENSOR_TINY] = {5.25, 0, 1800},
+                                                 [MM_TENSOR_NARROW] = {3.74, 0, 2100},
+                                                 [MM_TENSOR_SMALL] = {6.24, 0, 1000},
+                                                 [MM_TENSOR_MEDIUM] = {5.91, 0, 650},
+                                                 [MM_TENSOR_LARGE] = {5.82, 0, 3430}};
     static const struct size_cost of_float64[] = {[MM_TENSOR_TINY] = {11.4, 6.8, 0},
                                                   [MM_TENSOR_NARROW] = {10.9, 9.1, 1900},
                                                   [MM_TENSOR_SMALL] = {16.6, 0, 8000}};
-    return product->a.dtype == MM_FLOAT64 ? of_float64 : of_wgmma;
-}
-
-/* Returns how many times longer steps take if sums are promoted (wgmma.cuh). */
-static double slowness_of(const struct mm_product *product, enum mm_tensor_size size) {
-    const enum mm_dtype dtype = product->a.dtype;
-    if (dtype != MM_FLOAT8_E4M3FN && dtype != MM_FLOAT8_E5M2)
-        return 1.0;
-    return size == MM_TENSOR_NARROW ? 1.6 : 1.38;
+    switch (product->a.dtype) {
+    case MM_FLOAT64:
+        return of_float64;
+    case MM_FLOAT8_E4M3FN:
+    case MM_FLOAT8_E5M2:
+        return of_float8;
+    default:
+        return of_wgmma;
+    }
 }
 
 unsigned mm_tensor_lines(size_t all, unsigned whole, unsigned square) {
@@ -73,8 +77,7 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
     const double each = (double)mm_size_divide_up(blocks, multiprocessors);
     const unsigned lines = mm_tensor_lines(product->m, kernel->rows, 0) +
                            mm_tensor_lines(product->n, kernel->cols / kernel->cluster, 0);
-    return fmax(fmax(cost->column_cycles, each * cost->shared_cycles) * kernel->cols *
-                    slowness_of(product, way->size),
+    return fmax(fmax(cost->column_cycles, each * cost->shared_cycles) * kernel->cols,
                 (double)blocks * lines * MM_TENSOR_LINE_BYTES / BYTES_PER_CYCLE);
 }
 
