@@ -202,7 +202,7 @@ static bool weigh_rows(const struct mm_shares *shares, struct grid *grid) {
         const size_t most = grid->row_units - (grid->cuts.tail_rows > 0 ? grid->cuts.tail_rows : 1) -
                             (shares->count - 1 - index);
         first += (all_ns / shares->count - fetch_ns[index - 1]) / kernel_ns * (double)grid->row_units;
-        grid->first_rows[index] = first < (double)least ? least : first > (double)most ? most : (size_t)first;
+        grid->first_rows[index] = (size_t)fmin(fmax(round(first), (double)least), (double)most);
     }
     return true;
 }

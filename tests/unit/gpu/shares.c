@@ -537,7 +537,9 @@ static void multiply_by_owned(size_t n, unsigned devices, unsigned owners, doubl
 static void devices_that_copy_get_fewer_rows(void **state) {
     open_devices((struct setting){0});
     multiply_by_owned(64, 3, 1, 1.0, NULL);
-    expect_first_rows((const size_t[]){0, 160, 192}, 3);
+    expect_first_rows((const size_t[]){0, 160, 224}, 3);
+    multiply_by_owned(64, 2, 1, 0.5, NULL); /* cuts at the nearest unit to 158 rows */
+    expect_first_rows((const size_t[]){0, 160}, 2);
     multiply_by_owned(64, 3, 3, 1.0, NULL);
     expect_first_rows((const size_t[]){0, 64, 160}, 3);
     multiply_by_owned(64, 3, 1, 1000.0, NULL);
