@@ -1,4 +1,4 @@
-/* Makes the streams and events of products in tiles, and waits for the streams. */
+/* Makes the streams and events of products in tiles or panels, and waits for the streams. */
 #include "gpu/cuda/tiles.h"
 
 static cudaError_t open_slots(struct mm_cuda_slot *slots, unsigned count) {
@@ -57,7 +57,7 @@ void mm_cuda_copier_close(const struct mm_cuda_copier *copier) {
 
 cudaError_t mm_cuda_wait(const struct mm_lane *lane) {
     cudaError_t code = cudaStreamSynchronize(lane->stream);
-    if (lane->bands.tiling.rows == 0)
+    if (lane->bands.tiling.rows == 0 && !lane->bands.in_panels)
         return code;
     const cudaStream_t streams[] = {lane->device->copier.upload, lane->device->copier.download};
     for (unsigned index = 0; index < 2; index++) {

@@ -30,7 +30,7 @@ static cudaError_t copy_block(const struct mm_device *owner, const struct mm_mat
                               const struct mm_matrix *from, const struct mm_lane *lane) {
     struct mm_device *device = &lane->device->head;
     const size_t element_bytes = mm_dtype_bytes(to->dtype), row_bytes = to->cols * element_bytes;
-    const size_t from_pitch = from->ld * element_bytes;
+    const size_t from_pitch = from->ld * element_bytes, to_pitch = to->ld * element_bytes;
     const size_t rows = from_pitch <= lane->device->pitch_bytes_max ? to->rows : 1;
     cudaError_t code = cudaSuccess;
     if (owner == device)
@@ -40,13 +40,13 @@ static cudaError_t copy_block(const struct mm_device *owner, const struct mm_mat
             .srcPtr = {(char *)from->data + row * from_pitch, rows > 1 ? from_pitch : row_bytes, row_bytes,
                        rows},
             .srcDevice = (int)owner->index,
-            .dstPtr = {(char *)to->data + row * row_bytes, row_bytes, row_bytes, rows},
+            .dstPtr = {(char *)to->data + row * to_pitch, rows > 1 ? to_pitch : row_bytes, row_bytes, rows},
             .dstDevice = (int)device->index,
             .extent = {row_bytes, rows, 1}};
         code = cudaMemcpy3DPeerAsync(&copy, lane->stream);
     }
     if (code == cudaSuccess)
-        __atomic_add_fetch(&device->peer_bytes, mm_matrix_bytes(to), __ATOMIC_RELAXED);
+        __atomic_add_fetch(&device->peer_bytes, to->rows * row_bytes, __ATOMIC_RELAXED);
     return code;
 }
 
@@ -63,8 +63,9 @@ cudaError_t mm_cuda_copy_stored_part(const struct mm_stored *value, const struct
         source.rows = block.rows;
         source.cols = cols;
         source.data = (char *)block.part->data + block.at;
-        const struct mm_matrix part = mm_matrix_dense(to->dtype, block.rows, cols,
-                                                      (char *)to->data + block.row * row_bytes + block.byte);
+        struct mm_matrix part = mm_matrix_dense(
+            to->dtype, block.rows, cols, (char *)to->data + block.row * to->ld * element_bytes + block.byte);
+        part.ld = to->ld;
         code = copy_block(block.part->device, &part, &source, lane);
     }
     return code;

@@ -26,7 +26,8 @@ struct mm_cuda_slot {
 /* How many tiles are enqueued before the first of them has ended. */
 enum { MM_CUDA_TILES_AHEAD = 8 };
 
-/* Streams and events for products in tiles (tiles.h). Kernels run on the stream of the job's lane. */
+/* Streams and events for products in tiles (tiles.h) or panels (panels.h). Kernels run on the stream of the
+ * job's lane. */
 struct mm_cuda_copier {
     cudaStream_t upload;
     cudaStream_t download;

@@ -256,6 +256,32 @@ static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wa
     return code;
 }
 
+/* Acquires memory for a copy that panels.c fills. Returns false if the copy has elements, or if memory is
+ * short. */
+static bool begin_panels(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
+                         struct mm_lane *lane) {
+    const bool is_empty = copy->head.filled.first == copy->head.filled.end;
+    void *data = copy->head.data == NULL ? acquire(copy, value->bytes, lane) : copy->head.data;
+    if (data == NULL || !is_empty)
+        return false;
+    set_data(copy, data, 0, 0);
+    copy->is_copied = true; /* nothing is copied yet */
+    return true;
+}
+
+cudaError_t mm_cuda_note_copied(const struct mm_lane *lane) {
+    const struct mm_job *job = lane->bands.job;
+    const struct mm_stored_range read = mm_job_reads(job, MM_OPERAND_B);
+    struct mm_cuda_device_copy *copy = find(job->sources[MM_OPERAND_B].stored, lane->device);
+    const cudaError_t code = record(&copy->copied, lane);
+    if (code != cudaSuccess)
+        return code;
+    copy->is_copied = false;
+    copy->derived[MM_OPERAND_B].was_wanted = true; /* without panels this job would have asked */
+    set_data(copy, copy->head.data, read.first, read.end);
+    return cudaSuccess;
+}
+
 /* Returns NULL if host memory runs out. */
 static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const struct mm_lane *lane) {
     struct mm_cuda_device_copy *copy = find(value, lane->device);
@@ -277,6 +303,9 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     if (source->kind != MM_SOURCE_STORED || value->bytes == 0)
         return MM_OK;
     const struct mm_stored_range wanted = mm_job_reads(job, index);
+    const bool may_use_panels = index == MM_OPERAND_B && lane->bands.in_panels;
+    if (may_use_panels)
+        lane->bands.in_panels = false;
     *data = mm_stored_find_part(value, wanted, &device->head);
     if (*data != NULL)
         return MM_OK;
@@ -288,7 +317,9 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
         return error->status;
     } else {
         copy = find_or_make(value, lane);
-        if (copy != NULL)
+        if (may_use_panels && copy != NULL && begin_panels(value, copy, lane))
+            lane->bands.in_panels = true;
+        else if (copy != NULL)
             code = fill(value, wanted, copy, lane, &job->outcome);
     }
     if (code != cudaSuccess)

@@ -25,13 +25,19 @@ struct mm_cuda_bands {
     size_t rows;                    /* number of rows of C in a band; m if a band has all rows */
     struct mm_tiling tiling;        /* rows is 0 if the product does not run in tiles (tiles.h) */
     size_t tile;                    /* number of tiles that are enqueued so far */
-    struct mm_cuda_slot *panels[2]; /* slots of A and B of the tile that is being enqueued; or NULL */
+    struct mm_cuda_slot *panels[2]; /* slots of A and B of what is being enqueued; NULL if not in panels */
+    bool in_panels;                 /* B is copied, and C computed, in panels of columns (panels.h) */
     uint64_t check_ns;              /* time of the checks of tiles so far */
     uint64_t seed;
     void *check;
     void *figures;
     struct mm_error error; /* why no more bands are launched; MM_OK if no launch failed */
 };
+
+/* Whether the launches of a job must merge their paths into lane->path. */
+static inline bool mm_cuda_merges_paths(const struct mm_cuda_bands *bands) {
+    return bands->product.stack != NULL || bands->tiling.rows > 0 || bands->in_panels;
+}
 
 /* Points in the run of a job. At each mark, an event is recorded on the lane's stream. A span is the time
  * from one mark to the next. */
@@ -56,7 +62,7 @@ struct mm_lane {
     /* Results. The device writes them to locked host memory, which the lane owns. */
     struct mm_verification *verification;
     struct mm_reduction *reduction;
-    struct mm_path *path; /* path of the latest product, if the product's variant has several paths */
+    struct mm_path *path; /* path of the latest job, if the product's variant has several paths */
 
     void *workspace; /* device memory for the jobs' matrices, kept between jobs; may be NULL */
     void *scratch;   /* the kernels' part of `workspace`, plan.workspace_bytes long; aligned to 256 bytes */

@@ -3,6 +3,7 @@
 #include "gpu/cuda/stream.h"
 #include "gpu/cuda/batch.h"
 #include "gpu/cuda/job_memory.h"
+#include "gpu/cuda/panels.h"
 #include "gpu/cuda/tiles.h"
 #include "gpu/check/verify.h"
 #include "gpu/queue/progress.h"
@@ -139,7 +140,9 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
     progress->items = is_whole ? mm_size_min(mm_product_count(product) - progress->item, bands->products) : 1;
     progress->rows = mm_size_min(product->m - progress->row, bands->rows);
     progress->cols = product->n;
-    if (is_whole) {
+    if (bands->in_panels) {
+        status = mm_cuda_launch_panels(lane, error);
+    } else if (is_whole) {
         status =
             mm_plan_launch_range(&bands->job->plan, product, progress->item, progress->items, lane, error);
     } else {
@@ -193,6 +196,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct m
     const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code != cudaSuccess)
         return mm_cuda_status(lane->device, code, "beginning a job", error);
+    const size_t rows = mm_cuda_band_rows(plan, &product);
+    lane->bands.in_panels = rows == product.m && mm_job_copies_in_panels(job, plan->device);
     status = mm_cuda_acquire_memory(lane, &job, 1, &memory, error);
     if (status != MM_OK)
         return status;
@@ -203,7 +208,8 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct m
     lane->bands = (struct mm_cuda_bands){.job = job,
                                          .product = product,
                                          .products = band_products(plan, &product),
-                                         .rows = mm_cuda_band_rows(plan, &product),
+                                         .rows = rows,
+                                         .in_panels = lane->bands.in_panels,
                                          .seed = job->verify ? mm_verify_seed() : 0,
                                          .check = memory.check,
                                          .figures = memory.figures};

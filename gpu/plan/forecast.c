@@ -4,6 +4,7 @@
 #include "gpu/device/backend.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static double read_rate(const double *rate) {
     double value;
@@ -94,7 +95,7 @@ void mm_forecast_learn(struct mm_device *device, const struct mm_job *job) {
     const bool computed =
         job->outcome.ran->op != MM_MATMUL || job->product.k > 0; /* if k is 0, the kernel only writes zeros */
     const bool is_whole = job->outcome.tiles == 0;               /* spans of tiles overlap */
-    if (computed && is_whole)
+    if (computed && is_whole && job->outcome.peer_bytes == 0)    /* kernels of panels may wait for copies */
         learn_kernel(forecast, row_of(device, job->outcome.ran), job);
     if (is_whole)
         update_measured_rate(&forecast->copy_ns,
@@ -176,7 +177,12 @@ double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job 
         const bool is_on_devices = mm_source_is_off_host(&job->sources[index]);
         const double peer_ns = is_on_devices ? read_rate(&device->forecast.peer_ns) : 0.0;
         const double byte_ns = peer_ns > 0.0 ? peer_ns : read_rate(&device->forecast.copy_ns);
-        ns += byte_ns * (double)mm_job_absent_bytes_of(job, index, device);
+        const double all_ns = byte_ns * (double)mm_job_absent_bytes_of(job, index, device);
+        if (index == MM_OPERAND_B && mm_job_copies_in_panels(job, device)) /* kernels hide most of it */
+            ns += fmax(all_ns / MM_FIRST_PANEL,
+                       all_ns - mm_forecast_kernel_ns(device, job->plan.variant, &job->product));
+        else
+            ns += all_ns;
     }
     return ns;
 }

@@ -57,7 +57,7 @@ enum mm_status mm_forecast_check(const struct mm_device *device, const struct mm
 /* Forecasts the time of copying bytes to or from a device in nanoseconds; 0 if there is no rate. */
 double mm_forecast_copy_ns(const struct mm_device *device, size_t bytes);
 
-/* Forecasts the time of copying the stored operands that a device lacks, in nanoseconds. */
+/* Forecasts how long the kernels of a job wait for stored operands that a device lacks, in nanoseconds. */
 double mm_forecast_fetch_ns(const struct mm_device *device, const struct mm_job *job);
 
 /* Forecasts the time of a job's kernel, copies and check in nanoseconds. `variant` is not `auto`. */

@@ -126,6 +126,18 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
     return bytes;
 }
 
+/* Only shares run in panels, because their plans allow to cut C. A share that reads only some columns of B
+ * copies all of B. A small B is not worth several launches: on an H200, B must have 140 MiB. The rows of a
+ * tall B would be short in panels, and short rows are copied slowly. An addend that is B is copied before. */
+bool mm_job_copies_in_panels(const struct mm_job *job, const struct mm_device *device) {
+    const struct mm_source *b = &job->sources[MM_OPERAND_B];
+    const bool is_tall = !job->product.transpose_b && job->product.n < job->product.k;
+    if (job->product.whole.m == 0 || job->plan.cuts.cols == 0 || b->kind != MM_SOURCE_STORED || b->gap > 0 ||
+        b->stored->only_copy == NULL || b->stored == job->sources[MM_OPERAND_ADDEND].stored || is_tall)
+        return false;
+    return mm_job_absent_bytes_of(job, MM_OPERAND_B, device) > device->memory_bytes / 1024;
+}
+
 double mm_job_flops_or_bytes(const struct mm_job *job) {
     const struct mm_product *product = &job->product;
     if (job->outcome.ran->op == MM_MATMUL)

@@ -129,6 +129,11 @@ size_t mm_job_absent_bytes_of(const struct mm_job *job, enum mm_operand_index in
 /* Returns how many bytes the job reads of stored operands that are not on this device. Any thread. */
 size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *device);
 
+/* Whether a GPU copies B in panels of columns, and computes a panel of C while it copies the next panel of B
+ * (gpu/cuda/panels.h). The first panel has about 1/MM_FIRST_PANEL of the columns. Any thread. */
+enum { MM_FIRST_PANEL = 8 };
+bool mm_job_copies_in_panels(const struct mm_job *job, const struct mm_device *device);
+
 /* Returns the 2·m·n·k operations of a product, or the bytes of A and C of a transposition. The caller has set
  * job->outcome.ran. */
 double mm_job_flops_or_bytes(const struct mm_job *job);

@@ -17,7 +17,7 @@ struct mm_outcome {
     double flops_or_bytes;           /* sum of mm_job_flops_or_bytes over all products of the launch */
     size_t uploaded_bytes;           /* bytes copied to a GPU; 0 for a host device */
     size_t downloaded_bytes;
-    size_t peer_bytes;                   /* of stored operands, copied from other GPUs */
+    size_t peer_bytes;                   /* copied from other GPUs before the first kernel */
     struct mm_path path;                 /* MM_PATH_NONE if the variant has only one path */
     struct mm_verification verification; /* is_done is true if the product was checked */
     struct mm_reduction reduction;       /* of the wanted part of C, if job->reduces */

@@ -74,6 +74,7 @@ enum mm_status mm_cuda_enqueue(const struct mm_layout *layout, dim3 grid, void *
         seen.plan = *(const struct mm_fp32_plan *)arguments[0];
         assert_int_equal(grid.x, seen.plan.schedule.clusters * MM_FP32_CLUSTER);
         assert_in_range(seen.plan.schedule.clusters, 1, MULTIPROCESSORS / MM_FP32_CLUSTER);
+        assert_int_equal(seen.plan.merges_path, seen.plan.product.whole.m > 0);
     }
     return MM_OK;
 }
@@ -96,7 +97,8 @@ static struct mm_product product_of(size_t m, size_t k, size_t n) {
 
 /* Plans, prepares and enqueues the product. Returns the bytes of the workspace. */
 static size_t launch(const struct mm_product *product) {
-    struct mm_lane lane = {.device = &device, .path = &path, .scratch = scratch};
+    struct mm_lane lane = {
+        .device = &device, .path = &path, .scratch = scratch, .bands.in_panels = product->whole.m > 0};
     struct mm_plan plan = {.device = &device.head};
     struct mm_error error;
     memset(&seen, 0, sizeof seen);

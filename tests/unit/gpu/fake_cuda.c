@@ -13,8 +13,11 @@ struct clock {
     size_t of[FAKE_STREAMS];
 };
 
+/* Rows of row_bytes bytes, which begin at multiples of `pitch` after `begin`. If there is one row, `pitch` is
+ * 0. */
 struct access {
     const char *begin, *end;
+    size_t pitch, row_bytes;
     bool writes;
     size_t stream, time;
 };
@@ -48,22 +51,39 @@ void fake_forget(void) {
     access_count = 0;
 }
 
-/* Notes an access by the stream's current operation. */
-static void touch(cudaStream_t stream, const void *memory, size_t bytes, bool writes) {
+/* Whether the rows of one access lie in the gaps between the rows of the other. */
+static bool is_in_gaps(const struct access *one, const struct access *other) {
+    const ptrdiff_t pitch = (ptrdiff_t)(one->pitch > 0 ? one->pitch : other->pitch);
+    if (pitch == 0 || (other->pitch > 0 && one->pitch > 0 && one->pitch != other->pitch))
+        return false;
+    const size_t shift = (size_t)(((other->begin - one->begin) % pitch + pitch) % pitch);
+    return shift >= one->row_bytes && shift + other->row_bytes <= (size_t)pitch;
+}
+
+/* Notes an access to a matrix by the stream's current operation. */
+static void touch_rows(cudaStream_t stream, const void *memory, size_t rows, size_t pitch, size_t row_bytes,
+                       bool writes) {
+    const size_t bytes = rows == 0 || row_bytes == 0 ? 0 : (rows - 1) * pitch + row_bytes;
     const struct clock *now = clock_of(stream);
     const struct access access = {.begin = memory,
                                   .end = (const char *)memory + bytes,
+                                  .pitch = rows > 1 ? pitch : 0,
+                                  .row_bytes = row_bytes,
                                   .writes = writes,
                                   .stream = (uintptr_t)stream,
                                   .time = now->of[(uintptr_t)stream]};
     for (size_t index = 0; index < access_count; index++) {
         const struct access *old = &accesses[index];
         if (old->begin < access.end && access.begin < old->end && (old->writes || writes) &&
-            now->of[old->stream] < old->time)
+            now->of[old->stream] < old->time && !is_in_gaps(old, &access))
             fake_cuda.races++;
     }
     if (bytes > 0 && access_count < ACCESSES_MAX)
         accesses[access_count++] = access;
+}
+
+static void touch(cudaStream_t stream, const void *memory, size_t bytes, bool writes) {
+    touch_rows(stream, memory, 1, bytes, bytes, writes);
 }
 
 /* Begins an operation. The host enqueues it after all that the host has waited for. */
@@ -88,7 +108,9 @@ void fake_expect_written(const void *memory, size_t bytes) {
 }
 
 static void touch_matrix(cudaStream_t stream, const struct mm_matrix *matrix, bool writes) {
-    touch(stream, matrix->data, mm_matrix_bytes(matrix), writes);
+    const size_t element_bytes = mm_dtype_bytes(matrix->dtype);
+    touch_rows(stream, matrix->data, matrix->rows, matrix->ld * element_bytes, matrix->cols * element_bytes,
+               writes);
 }
 
 /* --- the runtime --------------------------------------------------------------------------------- */
@@ -185,8 +207,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
-    fake_cuda.events++;
-    *event = (cudaEvent_t)&fake_cuda;
+    *event = (cudaEvent_t)(uintptr_t)(FAKE_EVENTS - 1 - fake_cuda.events++ % (FAKE_EVENTS / 4));
     return cudaSuccess;
 }
 
@@ -202,6 +223,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    assert_non_null(event);
     if (clock_of_event(event) != NULL && !fake_cuda.is_late)
         join(&host, clock_of_event(event));
     return fake_cuda.is_late ? cudaErrorNotReady : fake_cuda.event_fails;
@@ -243,8 +265,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
         return cudaErrorInvalidPitchValue;
     fake_cuda.copies++;
     begin_operation(stream);
-    touch(stream, from, (rows - 1) * from_pitch + row_bytes, false);
-    touch(stream, to, (rows - 1) * to_pitch + row_bytes, true);
+    touch_rows(stream, from, rows, from_pitch, row_bytes, false);
+    touch_rows(stream, to, rows, to_pitch, row_bytes, true);
     for (size_t row = 0; row < rows; row++)
         memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, row_bytes);
     return cudaSuccess;
@@ -404,11 +426,13 @@ enum mm_status mm_cuda_verify_tile(const struct mm_product *tile, enum mm_arithm
 void fake_compute(const struct mm_product *product, bool transposes) {
     const float *a = product->a.data, *b = product->b.data;
     const size_t row_step = transposes ? 1 : product->a.ld, col_step = transposes ? product->a.ld : 1;
+    const size_t b_row_step = product->transpose_b ? 1 : product->b.ld;
+    const size_t b_col_step = product->transpose_b ? product->b.ld : 1;
     for (size_t row = 0; row < product->m; row++) {
         for (size_t col = 0; col < product->n; col++) {
             float sum = 0.0F;
             for (size_t i = 0; i < product->k; i++)
-                sum += a[row * row_step + i * col_step] * b[i * product->b.ld + col];
+                sum += a[row * row_step + i * col_step] * b[i * b_row_step + col * b_col_step];
             mm_store_c_float(product, row, col, sum);
         }
     }

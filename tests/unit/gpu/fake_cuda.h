@@ -54,7 +54,7 @@ struct fake_kernels {
     char plain, transposed, plain_batch, transposed_batch, lonely, pass;
 };
 extern const struct fake_kernels fake_kernels;
-enum { FAKE_STREAMS = 3, FAKE_EVENTS = 128 };
+enum { FAKE_STREAMS = 4, FAKE_EVENTS = 256 };
 enum { FAKE_BLOCK = 16, FAKE_GRID_Y_MAX = 65535 };
 
 /* Returns the depth of each of two parts of k, or 0 if k is not divided. */

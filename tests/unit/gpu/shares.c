@@ -437,7 +437,7 @@ static void all_shares_take_the_slow_path_or_none(void **state) {
         {{{MM_PATH_REPAIRED, 3, 8, -1.0}, {MM_PATH_REPAIRED, 5, 8, 0.5}}, MM_PATH_REPAIRED, 8, 0},
         {{{MM_PATH_REPAIRED, 3, 8}, {MM_PATH_REPAIRED, 6, 8}}, MM_PATH_SIMT, 0, 4},
         {{{MM_PATH_CERTIFIED, 0, 8, -1.0}, {MM_PATH_CERTIFIED, 0, 8, 1.5}}, MM_PATH_SIMT, 0, 4},
-        {{{MM_PATH_CERTIFIED}, {MM_PATH_SIMT}}, MM_PATH_SIMT, 0, 3},
+        {{{MM_PATH_CERTIFIED}, {MM_PATH_SIMT}}, MM_PATH_SIMT, 0, 4},
     };
     open_devices((struct setting){.backend = &fake_planning});
     computes = compute_by_path;

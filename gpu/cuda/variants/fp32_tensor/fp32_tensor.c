@@ -342,8 +342,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
     const struct sizes sizes = sizes_of(product, plan->device);
     const struct offsets offsets = offsets_of(&sizes, &simt);
     struct kernel_arguments arguments = {.plan.product = *product,
-                                         .plan.is_of_stack =
-                                             lane->bands.product.stack != NULL || lane->bands.tile > 0};
+                                         .plan.merges_path = mm_cuda_merges_paths(&lane->bands)};
     unsigned char *workspace = lane->scratch;
     place_operands(&arguments, &sizes, &offsets, workspace);
     enum mm_status status = clear(&offsets, lane, error);

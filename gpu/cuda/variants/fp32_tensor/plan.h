@@ -90,7 +90,7 @@ struct mm_fp32_plan {
     unsigned uncertain_max;
     float threshold;
     float range_share;
-    bool is_of_stack; /* the reported path must also cover the stack's earlier products */
+    bool merges_path; /* the reported path must also cover the job's earlier launches */
 };
 
 #ifdef __CUDACC__

@@ -137,9 +137,10 @@ __global__ void __launch_bounds__(THREADS) repair(const __grid_constant__ mm_fp3
                        : uncertain > 0 ? MM_PATH_REPAIRED
                                        : MM_PATH_CERTIFIED,
                        falls_back ? 0 : uncertain, is_share ? plan.uncertain_max : 0, is_share ? cost : 0.0};
-        if (plan.is_of_stack) { /* otherwise skipped, because reading host memory takes a microsecond */
+        if (plan.merges_path) { /* as mm_path_merge; skipped if not needed, because it takes a microsecond */
             all.kind = all.kind > path->kind ? all.kind : path->kind;
             all.repaired += path->repaired;
+            all.cost += path->cost;
         }
         *path = all;
         if (falls_back)

@@ -157,7 +157,7 @@ static struct call call_of(const struct mm_product *product, const struct sizes 
                                  .planes = workspace + sizes->offsets.planes,
                                  .flags = (struct mm_fp64_flags *)(void *)(workspace + sizes->offsets.flags),
                                  .path = lane->path,
-                                 .is_of_stack = lane->bands.product.stack != NULL || lane->bands.tile > 0}};
+                                 .merges_path = mm_cuda_merges_paths(&lane->bands)}};
     mm_fp64_set_limits(&call.plan);
     return call;
 }

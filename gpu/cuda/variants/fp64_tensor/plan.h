@@ -65,7 +65,7 @@ struct mm_fp64_plan {
     const uint8_t *planes;       /* residues of C, in the order of the consumers' sums (modular.cu) */
     struct mm_fp64_flags *flags; /* set by the kernel `certify` */
     struct mm_path *path;
-    bool is_of_stack;      /* the reported path must also cover the stack's earlier products */
+    bool merges_path;      /* the reported path must also cover the job's earlier launches */
     double limit;          /* the largest scaled norm of a line */
     double reconstruction; /* bound of the Chinese remainders' error: 2^-79 of the moduli's product */
     unsigned large; /* elements of at least large·2^32 are large: 1/16 of the limit's root mean square */

@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(MM_FP64_CERTIFY_THREADS)
     const double grid = grid_of(plan);
     const bool is_native = !is_certain(plan, grid, of_a, of_b);
     *plan.flags = {is_native ? 0 : MODULI, is_native, grid};
-    if (!plan.is_of_stack || plan.path->kind != MM_PATH_NATIVE)
+    if (!plan.merges_path || plan.path->kind != MM_PATH_NATIVE)
         *plan.path = {is_native ? MM_PATH_NATIVE : MM_PATH_MODULI, is_native ? 0 : MODULI, 0, 0.0};
 }
 
