@@ -128,7 +128,8 @@ size_t mm_job_absent_bytes(const struct mm_job *job, const struct mm_device *dev
 
 /* Only shares run in panels, because their plans allow to cut C. A share that reads only some columns of B
  * copies all of B. A small B is not worth several launches: on an H200, B must have 140 MiB. The rows of a
- * tall B would be short in panels, and short rows are copied slowly. An addend that is B is copied before. */
+ * tall B would be short in panels, and short rows are copied slowly. If B is the addend, too, it is copied
+ * for the addend. */
 bool mm_job_copies_in_panels(const struct mm_job *job, const struct mm_device *device) {
     const struct mm_source *b = &job->sources[MM_OPERAND_B];
     const bool is_tall = !job->product.transpose_b && job->product.n < job->product.k;

@@ -177,8 +177,7 @@ static bool falls_back(struct mm_shares *shares) {
         mm_path_merge(&all, &shares->of[index].job.outcome.path);
         may_fall_back = may_fall_back && shares->of[index].job.outcome.tiles == 0;
     }
-    /* A share also runs again if its path is the slow one, because only one of its panels may have been slow.
-     */
+    /* A share with a slow panel runs again, too, because its other panels may be fast ones. */
     for (unsigned index = 0; index < shares->count && may_fall_back && mm_path_falls_back(&all); index++) {
         struct mm_job *job = &shares->of[index].job;
         if (job->variant == slow)
