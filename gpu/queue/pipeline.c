@@ -29,17 +29,16 @@ static unsigned free_lane(const struct mm_pipeline *pipeline) {
     return index;
 }
 
-/* Moves the jobs that have begun to *under_way. The jobs that failed to begin stay in *batch. */
-static void sort_out(struct mm_batch *batch, struct mm_batch *under_way) {
-    unsigned failed = 0;
-    for (unsigned index = 0; index < batch->count; index++) {
-        struct mm_job *job = batch->jobs[index];
-        if (job->work.error.status == MM_OK)
-            under_way->jobs[under_way->count++] = job;
+void mm_batch_move(struct mm_batch *from, enum mm_status status, struct mm_batch *to) {
+    unsigned others = 0;
+    for (unsigned index = 0; index < from->count; index++) {
+        struct mm_job *job = from->jobs[index];
+        if (job->work.error.status == status)
+            to->jobs[to->count++] = job;
         else
-            batch->jobs[failed++] = job;
+            from->jobs[others++] = job;
     }
-    batch->count = failed;
+    from->count = others;
 }
 
 void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
@@ -47,7 +46,7 @@ void mm_pipeline_begin(struct mm_pipeline *pipeline, struct mm_batch *batch) {
     struct mm_batch *under_way = &pipeline->lanes[index].batch;
     struct mm_device *device = pipeline->device;
     device->backend->begin(device, pipeline->first + index, batch->jobs, batch->count);
-    sort_out(batch, under_way);
+    mm_batch_move(batch, MM_OK, under_way); /* the jobs that failed to begin stay in *batch */
     if (under_way->count == 0)
         return;
     pipeline->busy++;

@@ -11,6 +11,9 @@ struct mm_batch {
     unsigned count;
 };
 
+/* Moves the jobs whose work.error has this status to another batch. */
+void mm_batch_move(struct mm_batch *from, enum mm_status status, struct mm_batch *to);
+
 struct mm_pipeline {
     struct mm_device *device;
     unsigned first; /* which lane of the device is the pipeline's first lane */

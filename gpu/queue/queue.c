@@ -51,9 +51,7 @@ static const double copied_byte_load = 128;
 static double load_before(const struct mm_worker *worker, struct mm_work *work) {
     const struct mm_job *job = mm_work_job(work);
     const size_t absent_bytes = job == NULL ? 0 : mm_job_absent_bytes(job, worker->device);
-    double load;
-    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
-    return load + copied_byte_load * (double)absent_bytes;
+    return mm_worker_load(worker) + copied_byte_load * (double)absent_bytes;
 }
 
 /* Sets work->worker to the least loaded worker that can do the work. Reads the loads without a lock. */

@@ -72,12 +72,6 @@ bool mm_share_can_move(const struct mm_job *job, const struct mm_device *device)
     return job->product.whole.m == 0 || plans_alike(device, job->plan.device);
 }
 
-static double load_of(const struct mm_worker *worker) {
-    double load;
-    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
-    return load;
-}
-
 /* Finds the least loaded workers, beginning with the job's own worker. If the job weighs devices, all others
  * must be idle. Returns how many there are. */
 static unsigned find_workers(struct mm_queue *queue, const struct mm_job *job,
@@ -87,12 +81,12 @@ static unsigned find_workers(struct mm_queue *queue, const struct mm_job *job,
     found[0] = job->work.worker;
     for (size_t index = 0; index < queue->worker_count; index++) {
         struct mm_worker *worker = &queue->workers[index];
-        const double load = load_of(worker);
+        const double load = mm_worker_load(worker);
         if (worker == found[0] || !plans_alike(worker->device, device) ||
             mm_device_has_failed(worker->device) || (job->weighs_devices && load > 0.0))
             continue;
         unsigned at = count++;
-        for (; at > 1 && load_of(found[at - 1]) > load; at--)
+        for (; at > 1 && mm_worker_load(found[at - 1]) > load; at--)
             found[at] = found[at - 1];
         found[at] = worker;
     }

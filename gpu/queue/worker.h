@@ -64,6 +64,12 @@ struct mm_queue {
     struct mm_worker workers[];
 };
 
+static inline double mm_worker_load(const struct mm_worker *worker) {
+    double load;
+    __atomic_load(&worker->load, &load, __ATOMIC_RELAXED);
+    return load;
+}
+
 /* --- worker.c: the lists ------------------------------------------------------------------------- */
 
 /* Forecasts how long the work would wait for its first step, in nanoseconds. Unknown times count as 0. The

@@ -73,19 +73,6 @@ static void call_done(struct mm_worker_thread *self) {
     mm_work_list_done(list);
 }
 
-/* Moves the jobs that failed because device memory was short from *failed to *without_memory. */
-static void move_without_memory(struct mm_batch *failed, struct mm_batch *without_memory) {
-    unsigned others = 0;
-    for (unsigned index = 0; index < failed->count; index++) {
-        struct mm_job *job = failed->jobs[index];
-        if (job->work.error.status == MM_NO_DEVICE_MEMORY)
-            without_memory->jobs[without_memory->count++] = job;
-        else
-            failed->jobs[others++] = job;
-    }
-    failed->count = others;
-}
-
 /* If this device has failed, tries to move work to another device. Only work before its first step can move.
  * Returns whether the work was moved. */
 static bool pass_on_if_failed(struct mm_worker *worker, struct mm_work *work, uint64_t now_ns) {
@@ -113,7 +100,7 @@ static void begin(struct mm_worker_thread *self, const struct mm_batch *batch,
         mm_pipeline_begin(&self->pipeline, &begun);
     finish(self, &over);
     if (self->pipeline.busy > 0)
-        move_without_memory(&begun, without_memory);
+        mm_batch_move(&begun, MM_NO_DEVICE_MEMORY, without_memory);
     finish(self, &begun); /* mm_pipeline_begin left only jobs that failed */
 }
 
