@@ -8,14 +8,19 @@
 #define MM_CONSTANT(constant, ...) constant,
 
 #define MM_NAME_ROW(constant, name, ...) [constant] = name,
+#define MM_TITLE_ROW(constant, name, title) [constant] = title,
 
-/* Defines the function const char *FUNCTION(enum TYPE value), which returns the name, a static string. */
-#define MM_DEFINE_NAMES(FUNCTION, TYPE, COUNT, TABLE)                                                        \
+/* Defines the function const char *FUNCTION(enum TYPE value), which returns a static string. ROW is
+ * MM_NAME_ROW for the name, or MM_TITLE_ROW for the title. MM_DEFINE_NAMES defines a function for the name.
+ */
+#define MM_DEFINE_TEXTS(FUNCTION, TYPE, COUNT, TABLE, ROW)                                                   \
     const char *FUNCTION(enum TYPE value) {                                                                  \
-        static const char *const names[COUNT] = {TABLE(MM_NAME_ROW)};                                        \
+        static const char *const texts[COUNT] = {TABLE(ROW)};                                                \
         assert(value < COUNT);                                                                               \
-        return names[value];                                                                                 \
+        return texts[value];                                                                                 \
     }
+#define MM_DEFINE_NAMES(FUNCTION, TYPE, COUNT, TABLE)                                                        \
+    MM_DEFINE_TEXTS(FUNCTION, TYPE, COUNT, TABLE, MM_NAME_ROW)
 
 /* Qualifiers of a function that both the host and CUDA kernels call. */
 #ifdef __CUDACC__

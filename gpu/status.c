@@ -10,16 +10,7 @@
 
 MM_DEFINE_NAMES(mm_status_name, mm_status, MM_STATUS_COUNT, MM_STATUS_TABLE)
 MM_DEFINE_NAMES(mm_busy_name, mm_busy, MM_BUSY_COUNT, MM_BUSY_TABLE)
-
-const char *mm_status_title(enum mm_status status) {
-    static const char *const titles[MM_STATUS_COUNT] = {
-#define X(constant, name, title) [constant] = title,
-        MM_STATUS_TABLE(X)
-#undef X
-    };
-    assert(status < MM_STATUS_COUNT);
-    return titles[status];
-}
+MM_DEFINE_TEXTS(mm_status_title, mm_status, MM_STATUS_COUNT, MM_STATUS_TABLE, MM_TITLE_ROW)
 
 __attribute__((format(printf, 4, 0))) static enum mm_status fill(struct mm_error *error,
                                                                  enum mm_status status, const char *field,

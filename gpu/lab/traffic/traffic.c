@@ -4,14 +4,7 @@
 #include "gpu/lab/access.h"
 
 MM_DEFINE_NAMES(mm_traffic_name, mm_traffic_figure, MM_TRAFFIC_COUNT, MM_TRAFFIC_TABLE)
-
-const char *mm_traffic_title(enum mm_traffic_figure figure) {
-#define X(constant, name, head) [constant] = head,
-    static const char *const heads[MM_TRAFFIC_COUNT] = {MM_TRAFFIC_TABLE(X)};
-#undef X
-    assert(figure < MM_TRAFFIC_COUNT);
-    return heads[figure];
-}
+MM_DEFINE_TEXTS(mm_traffic_title, mm_traffic_figure, MM_TRAFFIC_COUNT, MM_TRAFFIC_TABLE, MM_TITLE_ROW)
 
 struct mm_traffic mm_traffic_unknown(void) {
     struct mm_traffic traffic;
