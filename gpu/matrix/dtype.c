@@ -38,35 +38,18 @@ static const struct {
 MM_DTYPE_TABLE(X)
 #undef X
 
-const char *mm_dtype_name(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].name;
-}
+#define LOOK_UP(TYPE, FUNCTION, MEMBER)                                                                      \
+    TYPE FUNCTION(enum mm_dtype dtype) {                                                                     \
+        assert(dtype < MM_DTYPE_COUNT);                                                                      \
+        return table[dtype].MEMBER;                                                                          \
+    }
 
-size_t mm_dtype_bytes(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].bytes;
-}
-
-bool mm_dtype_is_float(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].is_float;
-}
-
-struct mm_precision mm_dtype_precision(enum mm_dtype dtype) {
-    assert(dtype < MM_DTYPE_COUNT);
-    return table[dtype].precision;
-}
-
-enum mm_dtype mm_dtype_sum(enum mm_dtype operand) {
-    assert(operand < MM_DTYPE_COUNT);
-    return table[operand].sum;
-}
-
-enum mm_dtype mm_dtype_result(enum mm_dtype operand) {
-    assert(operand < MM_DTYPE_COUNT);
-    return table[operand].result;
-}
+LOOK_UP(const char *, mm_dtype_name, name)
+LOOK_UP(size_t, mm_dtype_bytes, bytes)
+LOOK_UP(bool, mm_dtype_is_float, is_float)
+LOOK_UP(struct mm_precision, mm_dtype_precision, precision)
+LOOK_UP(enum mm_dtype, mm_dtype_sum, sum)
+LOOK_UP(enum mm_dtype, mm_dtype_result, result)
 
 unsigned mm_dtype_results(enum mm_dtype operand) {
     return table[operand].others | MM_DTYPE_BIT(mm_dtype_result(operand));
