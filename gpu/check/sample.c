@@ -60,14 +60,11 @@ void mm_sample_place(struct mm_sample *sample, size_t rows, size_t cols, size_t 
     }
 }
 
-static double element_of_a(const struct mm_product *product, uint64_t seed, size_t row, size_t depth) {
-    const size_t index = product->transpose_a ? depth * product->m + row : row * product->k + depth;
-    return mm_random_number(product->a.dtype, seed, index);
-}
-
-static double element_of_b(const struct mm_product *product, uint64_t seed, size_t depth, size_t col) {
-    const size_t index = product->transpose_b ? col * product->k + depth : depth * product->n + col;
-    return mm_random_number(product->b.dtype, seed, index);
+/* Returns an element of op(X). X is dense. */
+static double element_of(const struct mm_matrix *x, bool is_transposed, uint64_t seed, size_t row,
+                         size_t col) {
+    const size_t index = is_transposed ? col * x->cols + row : row * x->cols + col;
+    return mm_random_number(x->dtype, seed, index);
 }
 
 void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_product *product,
@@ -79,9 +76,10 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_p
     memset(lows, 0, sizeof sample->lows[span]);
     memset(magnitudes, 0, sizeof sample->magnitudes[span]);
     for (size_t depth = 0; depth < product->k; depth++) {
-        const double a = element_of_a(product, streams[0], at->row, depth);
+        const double a = element_of(&product->a, product->transpose_a, streams[0], at->row, depth);
         for (unsigned index = 0; index < sample->width; index++) {
-            const double b = element_of_b(product, streams[1], depth, at->col + index);
+            const double b =
+                element_of(&product->b, product->transpose_b, streams[1], depth, at->col + index);
             mm_exact_add(&sums[index], &lows[index], a * b); /* exact, because a factor has 24 bits */
             magnitudes[index] += fabs(a * b);
         }
