@@ -74,13 +74,8 @@ static bool count_square(const struct mm_product *product, unsigned depth, unsig
     return true;
 }
 
-bool mm_traffic_register_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_square(product, 8, 1, traffic);
-}
-
-bool mm_traffic_vectorized(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_square(product, 16, QUAD, traffic);
-}
+MM_TRAFFIC_MODEL(register_tiled, count_square(product, 8, 1, traffic))
+MM_TRAFFIC_MODEL(vectorized, count_square(product, 16, QUAD, traffic))
 
 /* The 32 lanes of a warp form a grid of 8×4, and each lane computes 8×8 elements of C. Lanes 2i and 2i + 1
  * read the same words of A. After the last slab, the kernel stages an additional slab, which loads nothing

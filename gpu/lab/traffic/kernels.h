@@ -7,6 +7,12 @@
 
 __BEGIN_DECLS
 
+/* Defines the model mm_traffic_NAME by an expression that uses the parameters. */
+#define MM_TRAFFIC_MODEL(NAME, ...)                                                                          \
+    bool mm_traffic_##NAME(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {    \
+        return __VA_ARGS__;                                                                                  \
+    }
+
 /* Models of products. Models of tiled kernels support any tile, and other models ignore `tile`. */
 mm_variant_traffic mm_traffic_naive, mm_traffic_naive_uncoalesced, mm_traffic_staged_copy;
 mm_variant_traffic mm_traffic_tiled, mm_traffic_tiled_dynamic, mm_traffic_tiled_racy;

@@ -26,14 +26,8 @@ static bool count_naive(const struct mm_product *product, bool is_down, struct m
     return true;
 }
 
-bool mm_traffic_naive(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_naive(product, false, traffic);
-}
-
-bool mm_traffic_naive_uncoalesced(const struct mm_product *product, unsigned tile,
-                                  struct mm_traffic *traffic) {
-    return count_naive(product, true, traffic);
-}
+MM_TRAFFIC_MODEL(naive, count_naive(product, false, traffic))
+MM_TRAFFIC_MODEL(naive_uncoalesced, count_naive(product, true, traffic))
 
 /* Counts `naive`, and for each multiplication two stores to shared memory and two loads. */
 bool mm_traffic_staged_copy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
@@ -99,24 +93,10 @@ static bool count_tiled(const struct mm_product *product, unsigned edge, struct 
     return true;
 }
 
-bool mm_traffic_tiled(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_tiled(product, tile, (struct kind){.is_joined = true}, traffic);
-}
-
-bool mm_traffic_tiled_racy(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_tiled(product, tile, (struct kind){.is_joined = true, .zeroes_first = true}, traffic);
-}
-
-bool mm_traffic_tiled_dynamic(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_tiled(product, tile, (struct kind){.is_joined = false}, traffic);
-}
-
-bool mm_traffic_tiled_padded(const struct mm_product *product, unsigned tile, struct mm_traffic *traffic) {
-    return count_tiled(product, tile, (struct kind){.is_as_stored = true, .padding = 1, .is_joined = true},
-                       traffic);
-}
-
-bool mm_traffic_tiled_conflicted(const struct mm_product *product, unsigned tile,
-                                 struct mm_traffic *traffic) {
-    return count_tiled(product, tile, (struct kind){.is_as_stored = true, .is_joined = true}, traffic);
-}
+#define TILED(NAME, ...)                                                                                     \
+    MM_TRAFFIC_MODEL(NAME, count_tiled(product, tile, (struct kind){__VA_ARGS__}, traffic))
+TILED(tiled, .is_joined = true)
+TILED(tiled_racy, .is_joined = true, .zeroes_first = true)
+TILED(tiled_dynamic, .is_joined = false)
+TILED(tiled_padded, .is_as_stored = true, .padding = 1, .is_joined = true)
+TILED(tiled_conflicted, .is_as_stored = true, .is_joined = true)

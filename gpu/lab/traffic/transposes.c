@@ -39,15 +39,8 @@ static bool count_by_tile(const struct mm_product *product, unsigned padding, st
     return true;
 }
 
-bool mm_traffic_transpose_shared(const struct mm_product *product, unsigned tile,
-                                 struct mm_traffic *traffic) {
-    return count_by_tile(product, 0, traffic);
-}
-
-bool mm_traffic_transpose_padded(const struct mm_product *product, unsigned tile,
-                                 struct mm_traffic *traffic) {
-    return count_by_tile(product, 1, traffic);
-}
+MM_TRAFFIC_MODEL(transpose_shared, count_by_tile(product, 0, traffic))
+MM_TRAFFIC_MODEL(transpose_padded, count_by_tile(product, 1, traffic))
 
 enum { EDGE = 64, PLACES = 8, VECTOR_BYTES = 16 };
 
