@@ -26,21 +26,14 @@ const struct mm_variant *mm_cuda_choose_transpose(const struct mm_device *device
     return &mm_cuda_variants[MM_CUDA_ROW_transpose_naive];
 }
 
-const char *mm_cuda_async_missing(const struct mm_device *device) {
-    return no_cuda;
-}
-
-const char *mm_cuda_fp32_tensor_missing(const struct mm_device *device) {
-    return no_cuda;
-}
-
-const char *mm_cuda_blas_missing(const struct mm_device *device) {
-    return no_cuda;
-}
-
-const char *mm_cuda_blas_float8_missing(const struct mm_device *device) {
-    return no_cuda;
-}
+#define MISSING(function)                                                                                    \
+    const char *function(const struct mm_device *device) {                                                   \
+        return no_cuda;                                                                                      \
+    }
+MISSING(mm_cuda_async_missing)
+MISSING(mm_cuda_fp32_tensor_missing)
+MISSING(mm_cuda_blas_missing)
+MISSING(mm_cuda_blas_float8_missing)
 
 static enum mm_status count_none(unsigned *count, struct mm_error *error) {
     return mm_fail(error, MM_NOT_READY, no_cuda);
