@@ -294,32 +294,17 @@ static void sum_operand(const struct mm_product *product, const struct parts *pa
                         enum mm_operand_index index, size_t first, size_t count) {
     const struct kind *kind = parts->kind;
     const struct mm_matrix *x = mm_product_operand(product, index);
+    const bool is_a = index == MM_OPERAND_A;
+    const bool transposes[] = {product->transpose_a, product->transpose_b, product->transpose_addend, false};
+    char *const all_sums[] = {parts->of_a, parts->of_b, parts->of_addend, parts->of_bias};
     const struct factors by_x = {OF_B, parts->x, product->n}, by_b = {OF_A, parts->of_b, product->k};
-    const bool is_last = first + count == x->rows && kind->make_norms != NULL;
-    switch (index) {
-    case MM_OPERAND_A:
-        if (product->k > 0)
-            multiply(parts, x, product->transpose_a, &by_b, parts->of_a, first, count);
-        else
-            memset(parts->of_a, 0, kind->sums * product->m * NUMBER_BYTES);
-        break;
-    case MM_OPERAND_B:
-        if (product->k > 0)
-            multiply(parts, x, product->transpose_b, &by_x, parts->of_b, first, count);
-        if (is_last)
-            kind->make_norms(parts->of_b, product->k);
-        break;
-    case MM_OPERAND_ADDEND:
-        multiply(parts, x, product->transpose_addend, &by_x, parts->of_addend, first, count);
-        if (is_last)
-            kind->make_norms(parts->of_addend, product->m);
-        break;
-    default: /* MM_OPERAND_BIAS */
-        multiply(parts, x, false, &by_x, parts->of_bias, first, count);
-        if (is_last)
-            kind->make_norms(parts->of_bias, 1);
-        break;
-    }
+    if (is_a && product->k == 0)
+        memset(parts->of_a, 0, kind->sums * product->m * NUMBER_BYTES);
+    if (index <= MM_OPERAND_B && product->k == 0)
+        return;
+    multiply(parts, x, transposes[index], is_a ? &by_b : &by_x, all_sums[index], first, count);
+    if (!is_a && first + count == x->rows && kind->make_norms != NULL)
+        kind->make_norms(all_sums[index], transposes[index] ? x->cols : x->rows);
 }
 
 /* The order in which the operands are summed. B comes before A, because the sums of A need the sums of B. */
