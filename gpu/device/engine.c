@@ -125,15 +125,6 @@ static enum mm_status open_backends(struct mm_engine *engine, const struct mm_en
     return MM_OK;
 }
 
-static enum mm_status open_watch(struct mm_engine *engine, const struct mm_watch_limits *limits,
-                                 struct mm_error *error) {
-    engine->watch = mm_watch_open(engine->devices, engine->device_count, limits);
-    return engine->watch != NULL
-               ? MM_OK
-               : mm_fail(error, MM_INTERNAL,
-                         "the system is out of memory (device watch); free some and start again");
-}
-
 enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm_engine **engine,
                               struct mm_error *error) {
     struct mm_engine *opened = calloc(1, sizeof *opened);
@@ -146,7 +137,10 @@ enum mm_status mm_engine_open(const struct mm_engine_options *options, struct mm
     opened->kernel_ms_max = options->kernel_ms_max;
     enum mm_status status = open_backends(opened, options, error);
     if (status == MM_OK)
-        status = open_watch(opened, &options->watch, error);
+        opened->watch = mm_watch_open(opened->devices, opened->device_count, &options->watch);
+    if (status == MM_OK && opened->watch == NULL)
+        status = mm_fail(error, MM_INTERNAL,
+                         "the system is out of memory (device watch); free some and start again");
     if (status == MM_OK)
         status = mm_queue_open(opened->devices, opened->device_count, &options->queue, &opened->queue, error);
     if (status != MM_OK) {
@@ -264,26 +258,22 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     return engine->devices[0]->backend;
 }
 
-/* Returns the backend of this name, or NULL if the backend has no open device. */
-static const struct mm_backend *open_backend_named(const struct mm_engine *engine, const char *name) {
-    if (strcmp(name, "auto") == 0)
-        return mm_engine_backend(engine);
-    for (size_t index = 0; index < engine->device_count; index++)
-        if (strcmp(engine->devices[index]->backend->name, name) == 0)
-            return engine->devices[index]->backend;
+/* Returns the backend of this name if it has open devices, or if it has none, as is_open says. Otherwise
+ * returns NULL. */
+static const struct mm_backend *find_backend(const struct mm_engine *engine, const char *name, bool is_open) {
+    for (size_t index = 0; index < engine->offer_count; index++)
+        if ((engine->offers[index].device_count > 0) == is_open &&
+            strcmp(engine->offers[index].backend->name, name) == 0)
+            return engine->offers[index].backend;
     return NULL;
 }
 
 static enum mm_status fail_backend(const struct mm_engine *engine, const char *name, struct mm_error *error) {
     char list[128] = "auto";
-    const struct mm_backend *last = NULL;
-    for (size_t index = 0; index < engine->device_count; index++) {
-        const struct mm_backend *backend = engine->devices[index]->backend;
-        size_t length = strlen(list);
-        assert(backend != NULL);
-        if (backend != last)
-            snprintf(list + length, sizeof list - length, ", %s", backend->name);
-        last = backend;
+    for (size_t index = 0; index < engine->offer_count; index++) {
+        const size_t length = strlen(list);
+        if (engine->offers[index].device_count > 0)
+            snprintf(list + length, sizeof list - length, ", %s", engine->offers[index].backend->name);
     }
     return mm_fail_field(error, MM_UNSUPPORTED, "backend", "backend is '%.64s', but must be one of: %s%s%s%s",
                          name, list, engine->note[0] != '\0' ? " (" : "", engine->note,
@@ -324,7 +314,9 @@ static enum mm_status fail_variant(const struct mm_engine *engine, const struct 
 
 enum mm_status mm_engine_choose(const struct mm_engine *engine, enum mm_op op, const char *backend_name,
                                 const char *variant_name, struct mm_job *job, struct mm_error *error) {
-    const struct mm_backend *backend = open_backend_named(engine, backend_name);
+    const struct mm_backend *backend = strcmp(backend_name, "auto") == 0
+                                           ? mm_engine_backend(engine)
+                                           : find_backend(engine, backend_name, true);
     if (backend == NULL)
         return fail_backend(engine, backend_name, error);
     const struct mm_variant *variant = mm_backend_variant(backend, op, variant_name);
@@ -367,10 +359,7 @@ enum mm_status mm_engine_divide(const struct mm_engine *engine, uint64_t devices
 }
 
 const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine, const char *name) {
-    for (size_t index = 0; index < engine->offer_count; index++)
-        if (engine->offers[index].device_count == 0 && strcmp(engine->offers[index].backend->name, name) == 0)
-            return engine->offers[index].backend;
-    return NULL;
+    return find_backend(engine, name, false);
 }
 
 /* Limits the device memory, because a tiny request can need much. A product that exceeds the limit runs in
