@@ -85,7 +85,13 @@ static enum mm_status check_known(const struct known_product *known, enum mm_dty
     return MM_OK;
 }
 
-static enum mm_status run_job(struct mm_device *device, struct mm_job *job, struct mm_error *error) {
+/* Runs a job whose operands and flags are set, and stores the result at `c`. */
+static enum mm_status run_job(struct mm_device *device, struct mm_job *job, void *c, struct mm_error *error) {
+    const enum mm_op op = job->variant->op;
+    job->work.backend = device->backend;
+    (void)mm_product_conform(op, &job->product, NULL);
+    job->product.c = mm_product_result(op, &job->product);
+    job->product.c.data = c;
     if (mm_device_run(device, job) != MM_OK)
         *error = job->work.error;
     return job->work.error.status;
@@ -94,15 +100,11 @@ static enum mm_status run_job(struct mm_device *device, struct mm_job *job, stru
 static enum mm_status run_product(struct mm_device *device, const struct mm_variant *variant,
                                   enum mm_dtype dtype, unsigned tile, struct known_product *known,
                                   struct mm_error *error) {
-    struct mm_job job = {.work.backend = device->backend, .variant = variant};
+    struct mm_job job = {.variant = variant, .product.tile = tile};
     memset(known->c, 0xff, sizeof known->c); /* so an element that was not written is wrong */
     job.product.a = mm_matrix_dense(dtype, known->m, known->k, known->a);
     job.product.b = mm_matrix_dense(dtype, known->k, known->n, known->b);
-    job.product.tile = tile;
-    (void)mm_product_conform(MM_MATMUL, &job.product, NULL);
-    job.product.c = mm_product_result(MM_MATMUL, &job.product);
-    job.product.c.data = known->c;
-    if (run_job(device, &job, error) != MM_OK)
+    if (run_job(device, &job, known->c, error) != MM_OK)
         return error->status;
     return check_known(known, dtype, job.product.c.dtype, job.outcome.ran->name, error);
 }
@@ -159,14 +161,10 @@ static enum mm_status check_transposition(const struct known_transposition *know
 static enum mm_status run_transposition(struct mm_device *device, const struct mm_variant *variant,
                                         enum mm_dtype dtype, struct known_transposition *known,
                                         struct mm_error *error) {
-    struct mm_job job = {.work.backend = device->backend, .variant = variant};
+    struct mm_job job = {.variant = variant, .product.transpose_a = true};
     fill_transposition(known, mm_dtype_bytes(dtype));
     job.product.a = mm_matrix_dense(dtype, TRANSPOSITION_N, TRANSPOSITION_M, known->a);
-    job.product.transpose_a = true;
-    (void)mm_product_conform(MM_TRANSPOSE, &job.product, NULL);
-    job.product.c = mm_product_result(MM_TRANSPOSE, &job.product);
-    job.product.c.data = known->c;
-    if (run_job(device, &job, error) != MM_OK)
+    if (run_job(device, &job, known->c, error) != MM_OK)
         return error->status;
     return check_transposition(known, mm_dtype_bytes(dtype), job.outcome.ran->name, error);
 }
