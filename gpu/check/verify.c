@@ -192,10 +192,8 @@ static const struct kind *kind_of(enum mm_dtype dtype) {
 
 static size_t longest_row(const struct mm_product *product) {
     size_t longest = product->c.cols;
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        const size_t length = mm_product_operand(product, index)->cols;
-        longest = length > longest ? length : longest;
-    }
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
+        longest = mm_size_max(longest, mm_product_operand(product, index)->cols);
     return longest;
 }
 

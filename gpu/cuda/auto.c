@@ -36,11 +36,7 @@ enum {
 };
 
 static size_t narrow_of(const struct mm_product *product) {
-    return product->m < product->n ? product->m : product->n;
-}
-
-static size_t wide_of(const struct mm_product *product) {
-    return product->m > product->n ? product->m : product->n;
+    return mm_size_min(product->m, product->n);
 }
 
 /* Returns how many edge×edge tiles cover C. For a stack, returns the sum over all products. */
@@ -63,7 +59,8 @@ static size_t find_edge(const unsigned *edges, size_t count, size_t length) {
 static bool is_for_tensor_cores(const struct mm_device *device, const struct mm_product *product) {
     const size_t row = EDGE_OF(mm_cuda_narrow_edges, narrow_of(product));
     const unsigned wide = mm_cuda_crossovers[row][EDGE_OF(mm_cuda_depth_edges, product->k)];
-    return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 && wide_of(product) >= wide;
+    return mm_cuda_fp32_tensor_missing(device) == NULL && wide != 0 &&
+           mm_size_max(product->m, product->n) >= wide;
 }
 
 /* Whether the product is so small that tiled kernels are about as fast as simt. Then tiled kernels are

@@ -247,8 +247,7 @@ static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wa
         code = record(&copy->copied, lane);
     if (code == cudaSuccess) {
         copy->is_copied = false;
-        set_data(copy, data, mm_size_min(has.first, wanted.first),
-                 wanted.end > has.end ? wanted.end : has.end);
+        set_data(copy, data, mm_size_min(has.first, wanted.first), mm_size_max(has.end, wanted.end));
     } else if (is_new) {
         mm_cuda_pool_free(lane, data);
         unreserve(copy, value->bytes, false);

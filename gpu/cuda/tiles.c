@@ -18,8 +18,7 @@ static size_t check_bytes(const struct mm_job *job, const struct mm_tiling *tili
     for (unsigned corner = 0; corner < 4 && job->verify; corner++) {
         const struct mm_tiling_step tile = mm_tiling_corner(tiling, corner);
         const struct mm_product part = mm_tiling_part(tiling, &job->product, &tile);
-        const size_t bytes = mm_cuda_aligned(mm_cuda_verify_bytes(&part));
-        most = bytes > most ? bytes : most;
+        most = mm_size_max(most, mm_cuda_aligned(mm_cuda_verify_bytes(&part)));
     }
     return most;
 }

@@ -54,6 +54,10 @@ static inline size_t mm_size_min(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+static inline size_t mm_size_max(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 /* Rounds up to a multiple of `by`, which is not 0. */
 static inline size_t mm_size_round_up(size_t whole, size_t by) {
     return mm_size_divide_up(whole, by) * by;

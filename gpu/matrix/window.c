@@ -5,8 +5,8 @@
 
 /* Returns how many of the rows or columns from `begin` to `end` - 1 are wanted. Sets *first to the first. */
 static size_t overlap(size_t begin, size_t end, size_t wanted, size_t wanted_end, size_t *first) {
-    const size_t last = end < wanted_end ? end : wanted_end;
-    *first = begin > wanted ? begin : wanted;
+    const size_t last = mm_size_min(end, wanted_end);
+    *first = mm_size_max(begin, wanted);
     return last > *first ? last - *first : 0;
 }
 

@@ -174,10 +174,6 @@ static size_t slot_bytes(const struct mm_matrix *matrix) {
     return mm_size_round_up(mm_matrix_bytes(matrix), ALIGNMENT);
 }
 
-static void raise(size_t *most, size_t bytes) {
-    *most = bytes > *most ? bytes : *most;
-}
-
 size_t mm_tiling_workspace(const struct mm_plan *plan) {
     return plan->kept.bytes[0] + plan->kept.bytes[1] > 0 ? plan->kept.workspace_bytes : plan->workspace_bytes;
 }
@@ -206,9 +202,10 @@ static bool add_plans(const struct mm_plan *plan, const struct mm_product *produ
         struct mm_plan of_tile;
         if (mm_plan_make(plan->device, plan->variant, &part, &of_tile, NULL) != MM_OK)
             return false;
-        raise(&tiling->workspace_bytes, mm_tiling_workspace(&of_tile));
-        raise(&tiling->a_kept_bytes, mm_size_round_up(of_tile.kept.bytes[0], ALIGNMENT));
-        raise(&tiling->b_kept_bytes, mm_size_round_up(of_tile.kept.bytes[1], ALIGNMENT));
+        const size_t *kept = of_tile.kept.bytes;
+        tiling->workspace_bytes = mm_size_max(tiling->workspace_bytes, mm_tiling_workspace(&of_tile));
+        tiling->a_kept_bytes = mm_size_max(tiling->a_kept_bytes, mm_size_round_up(kept[0], ALIGNMENT));
+        tiling->b_kept_bytes = mm_size_max(tiling->b_kept_bytes, mm_size_round_up(kept[1], ALIGNMENT));
     }
     tiling->a_bytes += tiling->a_kept_bytes;
     tiling->b_bytes += tiling->b_kept_bytes;

@@ -105,9 +105,8 @@ static struct mm_verification merge_verifications(const struct mm_shares *shares
         size_t most = 0;
         for (unsigned col = 0; col < shares->cols; col++) {
             const struct mm_job *share = &shares->of[index + col].job;
-            const size_t rows = share->outcome.verification.rows_unjudged;
             merge_verification(&all, share);
-            most = rows > most ? rows : most;
+            most = mm_size_max(most, share->outcome.verification.rows_unjudged);
         }
         unjudged += most;
     }

@@ -132,7 +132,7 @@ size_t mm_stored_absent_bytes(const struct mm_stored *value, struct mm_stored_ra
         return absent;
     const size_t from = __atomic_load_n(&copy->filled.first, __ATOMIC_RELAXED);
     const size_t end = mm_size_min(__atomic_load_n(&copy->filled.end, __ATOMIC_RELAXED), range.end);
-    const size_t begin = from > range.first ? from : range.first;
+    const size_t begin = mm_size_max(from, range.first);
     return mm_size_min(absent, bytes - (end > begin ? end - begin : 0));
 }
 
