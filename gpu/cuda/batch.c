@@ -229,13 +229,10 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
     status = mm_cuda_launch_batch(layout, &items, count, tile, lane, error);
     if (status == MM_OK)
         status = mm_cuda_finish(after.sums, after.count, sum, lane, error);
-    if (status != MM_OK)
-        return status;
-    code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
-    if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "beginning a batch", error);
-    lane->last = MM_CUDA_COMPUTED;
-    return MM_OK;
+    if (status == MM_OK)
+        status =
+            mm_cuda_status(lane->device, mm_cuda_mark(lane, MM_CUDA_COMPUTED), "beginning a batch", error);
+    return status;
 }
 
 enum mm_status mm_cuda_begin_batch(struct mm_lane *lane, struct mm_job *const *jobs, unsigned count,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point) {
+    lane->last = point;
     return cudaEventRecord(lane->marks[point], lane->stream);
 }
 
@@ -53,11 +54,7 @@ static enum mm_status enqueue_check(struct mm_lane *lane, struct mm_error *error
     if (status != MM_OK)
         return status;
     *checked += count;
-    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_VERIFIED);
-    if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "checking a product", error);
-    lane->last = MM_CUDA_VERIFIED;
-    return MM_OK;
+    return mm_cuda_status(lane->device, mm_cuda_mark(lane, MM_CUDA_VERIFIED), "checking a product", error);
 }
 
 static cudaError_t download(struct mm_job *job, const struct mm_matrix *c, const struct mm_lane *lane) {
@@ -81,10 +78,8 @@ static enum mm_status enqueue_download(struct mm_lane *lane, struct mm_error *er
     cudaError_t code = download(job, c, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_DOWNLOADED);
-    if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "copying c from the device", error);
-    lane->last = MM_CUDA_DOWNLOADED;
-    return job->verify ? enqueue_check(lane, error) : MM_OK;
+    const enum mm_status status = mm_cuda_status(lane->device, code, "copying c from the device", error);
+    return status == MM_OK && job->verify ? enqueue_check(lane, error) : status;
 }
 
 #define BAND_NS 100e6
@@ -151,13 +146,10 @@ static enum mm_status enqueue_band(struct mm_lane *lane, struct mm_error *error)
             mm_product_part(&one, bands->job->plan.variant->op, progress->row, progress->rows, 0, product->n);
         status = mm_plan_launch(&bands->job->plan, &band, lane, error);
     }
-    if (status != MM_OK)
-        return status;
-    const cudaError_t code = mm_cuda_mark(lane, MM_CUDA_COMPUTED);
-    if (code != cudaSuccess)
-        return mm_cuda_status(lane->device, code, "running a kernel", error);
-    lane->last = MM_CUDA_COMPUTED;
-    return mm_progress_end(progress, product, 0) ? MM_OK : enqueue_download(lane, error);
+    if (status == MM_OK)
+        status =
+            mm_cuda_status(lane->device, mm_cuda_mark(lane, MM_CUDA_COMPUTED), "running a kernel", error);
+    return status != MM_OK || mm_progress_end(progress, product, 0) ? status : enqueue_download(lane, error);
 }
 
 /* Whether bands or checks must still be enqueued. */

@@ -7,6 +7,7 @@
 
 __BEGIN_DECLS
 
+/* Enqueues a mark, which becomes lane->last. */
 cudaError_t mm_cuda_mark(struct mm_lane *lane, enum mm_cuda_mark point);
 
 /* Sets *span_ns to the time from mark `from` to the next mark. The stream must have passed both marks. */

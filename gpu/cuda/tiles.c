@@ -297,7 +297,6 @@ static cudaError_t finish(struct mm_lane *lane) {
     for (unsigned index = 0; index < MM_TILING_C_SLOTS && code == cudaSuccess; index++)
         code = cudaStreamWaitEvent(lane->stream, copier->c[index].used, 0);
     lane->bands.job->progress.item = lane->bands.job->progress.checked = 1;
-    lane->last = MM_CUDA_DOWNLOADED;
     return code == cudaSuccess ? mm_cuda_mark(lane, MM_CUDA_DOWNLOADED) : code;
 }
 
