@@ -325,27 +325,24 @@ bool mm_cuda_is_over(struct mm_device *head, unsigned index) {
     return code != cudaErrorNotReady;
 }
 
-static cudaError_t read_spans(const struct mm_lane *lane, uint64_t *span_ns) {
+/* Reads the spans of a job that has succeeded, and the result of its check. Tiles are checked between
+ * kernels, so the time of these checks is subtracted from the span of the kernels. */
+static cudaError_t read_results(struct mm_lane *lane, struct mm_job *job, uint64_t *span_ns) {
+    struct mm_verification *verification = &job->outcome.verification;
+    uint64_t *kernel_ns = &span_ns[MM_SPAN_KERNEL];
     cudaError_t code = cudaSuccess;
-    span_ns[MM_SPAN_UPLOAD] = span_ns[MM_SPAN_DOWNLOAD] = 0;
     if (lane->first == MM_CUDA_BEGUN)
         code = mm_cuda_span(lane, MM_CUDA_BEGUN, &span_ns[MM_SPAN_UPLOAD]);
     if (code == cudaSuccess)
-        code = mm_cuda_span(lane, MM_CUDA_UPLOADED, &span_ns[MM_SPAN_KERNEL]);
+        code = mm_cuda_span(lane, MM_CUDA_UPLOADED, kernel_ns);
     if (code == cudaSuccess && lane->last >= MM_CUDA_DOWNLOADED)
         code = mm_cuda_span(lane, MM_CUDA_COMPUTED, &span_ns[MM_SPAN_DOWNLOAD]);
-    return code;
-}
-
-static cudaError_t read_verification(const struct mm_lane *lane, struct mm_verification *verification) {
+    if (code != cudaSuccess || !job->verify)
+        return code;
     *verification = *lane->verification;
-    return mm_cuda_span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
-}
-
-/* Tiles are checked between kernels. *kernel_ns includes the checks before the call, and not after. */
-static cudaError_t read_tile_checks(struct mm_lane *lane, struct mm_verification *verification,
-                                    uint64_t *kernel_ns) {
-    const cudaError_t code = mm_cuda_read_tile_checks(lane, verification);
+    if (lane->bands.tiling.rows == 0)
+        return mm_cuda_span(lane, MM_CUDA_DOWNLOADED, &verification->took_ns);
+    code = mm_cuda_read_check_time(lane, &verification->took_ns);
     *kernel_ns -= mm_size_min(*kernel_ns, verification->took_ns);
     return code;
 }
@@ -366,12 +363,7 @@ void mm_cuda_end(struct mm_device *head, unsigned index, struct mm_job *const *j
             code = mm_cuda_wait(lane); /* until then the streams may use the jobs' matrices */
         error = lane->bands.error;
         if (code == cudaSuccess && error.status == MM_OK)
-            code = read_spans(lane, span_ns);
-        if (code == cudaSuccess && error.status == MM_OK && lane->last == MM_CUDA_VERIFIED)
-            code = read_verification(lane, &jobs[0]->outcome.verification);
-        else if (code == cudaSuccess && error.status == MM_OK && lane->bands.tiling.rows > 0 &&
-                 jobs[0]->verify)
-            code = read_tile_checks(lane, &jobs[0]->outcome.verification, &span_ns[MM_SPAN_KERNEL]);
+            code = read_results(lane, jobs[0], span_ns);
         if (code != cudaSuccess)
             mm_cuda_status(device, code, "running a job", &error);
     }

@@ -337,14 +337,13 @@ cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane) {
     return events[lane->bands.tile % MM_CUDA_TILES_AHEAD];
 }
 
-cudaError_t mm_cuda_read_tile_checks(struct mm_lane *lane, struct mm_verification *verification) {
+cudaError_t mm_cuda_read_check_time(struct mm_lane *lane, uint64_t *took_ns) {
     const size_t count = lane->bands.tile;
     cudaError_t code = cudaSuccess;
     for (size_t index = count - mm_size_min(count, MM_CUDA_TILES_AHEAD); index < count && code == cudaSuccess;
          index++)
         code = add_check_time(lane, index);
-    *verification = *lane->verification;
-    verification->took_ns = lane->bands.check_ns;
+    *took_ns = lane->bands.check_ns;
     return code;
 }
 

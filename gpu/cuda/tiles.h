@@ -25,8 +25,8 @@ enum mm_status mm_cuda_enqueue_tile(struct mm_lane *lane, struct mm_error *error
 /* Returns the event after which the next tile of the job should be enqueued. */
 cudaEvent_t mm_cuda_tile_awaited(const struct mm_lane *lane);
 
-/* Sets the result of the check of all tiles. All work of the lane's job has ended. */
-cudaError_t mm_cuda_read_tile_checks(struct mm_lane *lane, struct mm_verification *verification);
+/* Sets *took_ns to the time of the checks of all tiles. All work of the lane's job has ended. */
+cudaError_t mm_cuda_read_check_time(struct mm_lane *lane, uint64_t *took_ns);
 
 /* Waits for all work of the lane's job. */
 cudaError_t mm_cuda_wait(const struct mm_lane *lane);
