@@ -177,7 +177,6 @@ static void end(struct mm_device *device, unsigned lane, struct mm_job *const *j
     job->outcome.span_ns[MM_SPAN_UPLOAD] = job->progress.generated_ns;
     job->outcome.span_ns[MM_SPAN_KERNEL] = job->progress.spent_ns;
     job->outcome.span_ns[MM_SPAN_DOWNLOAD] = 0;
-    job->outcome.batched = 1;
     job->work.error = (struct mm_error){.status = MM_OK};
 }
 

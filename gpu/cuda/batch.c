@@ -22,11 +22,6 @@ static bool is_readable(const struct mm_job *job, enum mm_operand_index index) {
            (!mm_source_is_generated(&job->sources[index]) || matrix->dtype == job->product.a.dtype);
 }
 
-/* Whether all stored operands have a copy on the device. If not, the job runs alone, and makes the copies. */
-static bool are_operands_there(const struct mm_job *job) {
-    return mm_job_absent_bytes(job, job->plan.device) == 0;
-}
-
 /* The most blocks along an edge of C, because a batch key has only four bits for its logarithm. */
 enum { BLOCKS_MAX = 1 << 15 };
 
@@ -41,7 +36,7 @@ static uint64_t halvings(size_t blocks) {
 /* Jobs with equal keys use one kernel and one tile. Along each edge of C, their numbers of blocks differ by
  * less than a factor of two. So, if a small job gets the grid of a large job, at most three quarters of the
  * small job's blocks are idle. Bits 0 to 47 of the key are from the kernel's address. Returns 0 if the job
- * cannot share a launch. */
+ * cannot share a launch. A job that must copy a stored operand runs alone. */
 uint64_t mm_cuda_batch_key(const struct mm_job *job) {
     const struct mm_cuda_device *device = (const struct mm_cuda_device *)job->plan.device;
     const struct mm_layout *layout = &job->plan.layout;
@@ -50,7 +45,7 @@ uint64_t mm_cuda_batch_key(const struct mm_job *job) {
         job->part != NULL || (job->stores_c && product->c.data != NULL) || !job->is_locked ||
         !device->reads_locked_pages || job->work.bytes > MM_CUDA_BATCH_BYTES_MAX || !is_dense(&product->a) ||
         !is_dense(&product->b) || !is_dense(&product->c) || !is_readable(job, MM_OPERAND_ADDEND) ||
-        !is_readable(job, MM_OPERAND_BIAS) || !are_operands_there(job))
+        !is_readable(job, MM_OPERAND_BIAS) || mm_job_absent_bytes(job, &device->head) > 0)
         return 0;
     const size_t rows = mm_size_divide_up(product->m, layout->block_rows);
     const size_t cols = mm_size_divide_up(product->n, layout->block_cols);
@@ -149,16 +144,11 @@ static const void *prepare(struct preparation *before, struct mm_job *job, unsig
     return at;
 }
 
-static double flops_or_bytes_of(struct mm_job *const *jobs, unsigned count) {
+static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
+                          struct mm_cuda_items *items, struct preparation *before, struct completion *after) {
     double flops_or_bytes = 0.0;
     for (unsigned index = 0; index < count; index++)
         flops_or_bytes += mm_job_flops_or_bytes(jobs[index]);
-    return flops_or_bytes;
-}
-
-static void describe_jobs(struct mm_job *const *jobs, unsigned count, const struct mm_cuda_memory *memory,
-                          struct mm_cuda_items *items, struct preparation *before, struct completion *after) {
-    const double flops_or_bytes = flops_or_bytes_of(jobs, count);
     before->copies.count = before->copies.words_max = after->count = 0;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         before->generated[index].count = 0;
@@ -219,8 +209,9 @@ static enum mm_status enqueue(struct mm_lane *lane, const struct mm_layout *layo
     if (status != MM_OK)
         return status;
     cudaError_t code = cudaSuccess;
-    lane->first = is_nothing(&before) ? MM_CUDA_UPLOADED : MM_CUDA_BEGUN;
-    if (!is_nothing(&before))
+    if (is_nothing(&before))
+        lane->first = MM_CUDA_UPLOADED;
+    else
         code = enqueue_preparation(&before, jobs[0]->product.a.dtype, lane);
     if (code == cudaSuccess)
         code = mm_cuda_mark(lane, MM_CUDA_UPLOADED);

@@ -206,12 +206,7 @@ static enum mm_status enqueue(struct mm_lane *lane, struct mm_job *job, struct m
                                          .check = memory.check,
                                          .figures = memory.figures};
     status = enqueue_upload(job, &product, lane, error);
-    if (status == MM_OK)
-        status = enqueue_band(lane, error);
-    lane->first = MM_CUDA_BEGUN;
-    job->outcome.batched = 1;
-    job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
-    return status;
+    return status == MM_OK ? enqueue_band(lane, error) : status;
 }
 
 /* Enqueues the first tiles of a job. */
@@ -221,9 +216,6 @@ static enum mm_status enqueue_tiles(const struct mm_cuda_retry *retry, struct mm
     job->progress = (struct mm_progress){.item = 0};
     lane->bands = (struct mm_cuda_bands){
         .job = job, .tiling = retry->tiling, .seed = job->verify ? mm_verify_seed() : 0};
-    lane->first = MM_CUDA_BEGUN;
-    job->outcome.batched = 1;
-    job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
     return mm_cuda_begin_tiles(lane, error);
 }
 
@@ -235,6 +227,7 @@ static enum mm_status try(const struct mm_cuda_retry *retry, struct mm_job *cons
     enum mm_status status;
     *lane->path = (struct mm_path){.kind = MM_PATH_NONE};
     lane->bands = (struct mm_cuda_bands){.job = NULL};
+    lane->first = MM_CUDA_BEGUN;
     if (jobs[0]->work.batch_key != 0)
         status = mm_cuda_begin_batch(lane, jobs, count, error);
     else if (retry->tiling.rows > 0)

@@ -64,6 +64,7 @@ enum mm_status mm_job_plan(struct mm_job *job, struct mm_device *device, struct 
 void mm_job_begin(struct mm_job *job, const struct mm_device *device) {
     job->work.device = device;
     job->outcome.ran = job->plan.variant;
+    job->outcome.batched = 1;
     job->outcome.flops_or_bytes = mm_job_flops_or_bytes(job);
 }
 

@@ -53,7 +53,7 @@ void plan_job(struct test_job *test) {
     (void)mm_job_plan(&test->job, &device.head, &error);
     if (error.status != MM_OK)
         test->job.work.batch_key = 0;
-    test->job.outcome.ran = test->job.plan.variant;
+    mm_job_begin(&test->job, &device.head);
 }
 
 void transpose_job(struct test_job *test) {
