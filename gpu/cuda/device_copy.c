@@ -38,11 +38,12 @@ static bool is_only_copy(const struct mm_cuda_device_copy *copy) {
     return copy->head.read != NULL;
 }
 
-/* Adds `bytes` to the byte counts of the copy's device. The caller holds the mutex. */
-static void count(const struct mm_cuda_device_copy *copy, size_t bytes) {
-    copy->device->copy_bytes += bytes;
-    if (is_only_copy(copy))
-        __atomic_add_fetch(&copy->device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
+/* Adds bytes to the device's counts. If is_only, the bytes are of a matrix that is only on this device. The
+ * caller holds the mutex. */
+static void count(struct mm_cuda_device *device, size_t bytes, bool is_only) {
+    device->copy_bytes += bytes;
+    if (is_only)
+        __atomic_add_fetch(&device->head.stored_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* Device memory that was removed from a copy, and that the caller must free. */
@@ -62,7 +63,7 @@ static void remove_data(struct mm_cuda_device_copy *copy, struct removed *remove
     void *data = copy->head.data;
     if (data == NULL)
         return;
-    count(copy, -copy->bytes);
+    count(copy->device, -copy->bytes, is_only_copy(copy));
     set_data(copy, NULL, 0, 0);
     copy->is_copied = false;
     removed->data[removed->count++] = data;
@@ -74,7 +75,7 @@ static void remove_derived(struct mm_cuda_device_copy *copy, struct removed *rem
         struct derived *derived = &copy->derived[slot];
         if (derived->data == NULL)
             continue;
-        copy->device->copy_bytes -= derived->bytes;
+        count(copy->device, -derived->bytes, false);
         removed->data[removed->count++] = derived->data;
         derived->data = NULL;
         derived->is_filled = false;
@@ -138,29 +139,22 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Adds `bytes` to the device's counts. Returns false if a count would exceed the limit for stored matrices.
- * If for_only, the limit applies to the matrices that are only on this device. Otherwise it applies to all
- * copies and derived data. */
-static bool reserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
-    struct mm_cuda_device *device = copy->device;
+/* Counts bytes. Returns false if a count would exceed the limit for stored matrices: of those only on this
+ * device if is_only, otherwise of all copies and derived data. */
+static bool reserve(struct mm_cuda_device *device, size_t bytes, bool is_only) {
     const size_t limit = mm_device_stored_bytes_max(&device->head);
     pthread_mutex_lock(&mutex);
-    const size_t used = for_only ? mm_device_stored_bytes(&device->head) : device->copy_bytes;
+    const size_t used = is_only ? mm_device_stored_bytes(&device->head) : device->copy_bytes;
     const bool fits = used <= limit && bytes <= limit - used;
-    if (fits && for_only)
-        count(copy, bytes);
-    else if (fits)
-        device->copy_bytes += bytes;
+    if (fits)
+        count(device, bytes, is_only);
     pthread_mutex_unlock(&mutex);
     return fits;
 }
 
-static void unreserve(const struct mm_cuda_device_copy *copy, size_t bytes, bool for_only) {
+static void unreserve(struct mm_cuda_device *device, size_t bytes, bool is_only) {
     pthread_mutex_lock(&mutex);
-    if (for_only)
-        count(copy, -bytes);
-    else
-        copy->device->copy_bytes -= bytes;
+    count(device, -bytes, is_only);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -189,13 +183,13 @@ static cudaError_t record(cudaEvent_t *event, const struct mm_lane *lane) {
 
 /* Acquires device memory in the order of the lane's stream. The memory is for derived data, or for a copy
  * that can be dropped. Returns NULL if the limit for stored matrices is reached, or memory runs out. */
-static void *acquire(const struct mm_cuda_device_copy *copy, size_t bytes, struct mm_lane *lane) {
+static void *acquire(size_t bytes, struct mm_lane *lane) {
     void *data;
-    if (!reserve(copy, bytes, false))
+    if (!reserve(lane->device, bytes, false))
         return NULL;
     if (mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, NULL) == MM_OK)
         return data;
-    unreserve(copy, bytes, false);
+    unreserve(lane->device, bytes, false);
     return NULL;
 }
 
@@ -234,7 +228,7 @@ static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wa
     const bool is_new = copy->head.data == NULL;
     const struct mm_stored_range has =
         is_new ? (struct mm_stored_range){wanted.first, wanted.first} : copy->head.filled;
-    void *data = is_new ? acquire(copy, value->bytes, lane) : copy->head.data;
+    void *data = is_new ? acquire(value->bytes, lane) : copy->head.data;
     if (data == NULL)
         return cudaSuccess;
     /* After the wait, the next event stands for all bytes. */
@@ -250,7 +244,7 @@ static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wa
         set_data(copy, data, mm_size_min(has.first, wanted.first), mm_size_max(has.end, wanted.end));
     } else if (is_new) {
         mm_cuda_pool_free(lane, data);
-        unreserve(copy, value->bytes, false);
+        unreserve(lane->device, value->bytes, false);
     }
     return code;
 }
@@ -260,7 +254,7 @@ static cudaError_t fill(const struct mm_stored *value, struct mm_stored_range wa
 static bool begin_panels(const struct mm_stored *value, struct mm_cuda_device_copy *copy,
                          struct mm_lane *lane) {
     const bool is_empty = copy->head.filled.first == copy->head.filled.end;
-    void *data = copy->head.data == NULL ? acquire(copy, value->bytes, lane) : copy->head.data;
+    void *data = copy->head.data == NULL ? acquire(value->bytes, lane) : copy->head.data;
     if (data == NULL || !is_empty)
         return false;
     set_data(copy, data, 0, 0);
@@ -294,7 +288,6 @@ static struct mm_cuda_device_copy *find_or_make(struct mm_stored *value, const s
 
 enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struct mm_lane *lane, void **data,
                                        struct mm_error *error) {
-    struct mm_cuda_device *device = lane->device;
     const struct mm_source *source = &job->sources[index];
     struct mm_stored *value = source->stored;
     cudaError_t code = cudaSuccess;
@@ -305,10 +298,10 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
     const bool may_use_panels = index == MM_OPERAND_B && lane->bands.in_panels;
     if (may_use_panels)
         lane->bands.in_panels = false;
-    *data = mm_stored_find_part(value, wanted, &device->head);
+    *data = mm_stored_find_part(value, wanted, &lane->device->head);
     if (*data != NULL)
         return MM_OK;
-    struct mm_cuda_device_copy *copy = find(value, device);
+    struct mm_cuda_device_copy *copy = find(value, lane->device);
     if (copy != NULL && copy->head.data != NULL && wanted.first >= copy->head.filled.first &&
         wanted.end <= copy->head.filled.end) {
         code = wait_for(copy->copied, &copy->is_copied, lane);
@@ -322,7 +315,7 @@ enum mm_status mm_cuda_acquire_operand(struct mm_job *job, unsigned index, struc
             code = fill(value, wanted, copy, lane, &job->outcome);
     }
     if (code != cudaSuccess)
-        return mm_cuda_status(device, code, "copying a stored matrix to the device", error);
+        return mm_cuda_status(lane->device, code, "copying a stored matrix to the device", error);
     if (copy != NULL)
         *data = copy->head.data;
     return MM_OK;
@@ -364,7 +357,7 @@ void *mm_cuda_acquire_derived(struct mm_lane *lane, unsigned slot, const void *f
     const bool is_first = !derived->was_wanted;
     derived->was_wanted = true;
     if (derived->data == NULL && !is_first) {
-        derived->data = acquire(copy, bytes, lane);
+        derived->data = acquire(bytes, lane);
         derived->bytes = bytes;
         derived->key = key;
         if (derived->data != NULL)
@@ -391,9 +384,9 @@ cudaError_t mm_cuda_note_derived(struct mm_lane *lane, unsigned slot) {
 
 /* Opens a temporary lane with its own stream. With such a lane, any thread can copy while jobs run in the
  * device's lanes. */
-static enum mm_status open_lane(struct mm_device *head, struct mm_lane *lane, struct mm_error *error) {
-    *lane = (struct mm_lane){.device = (struct mm_cuda_device *)head};
-    if (mm_cuda_use(head, error) != MM_OK)
+static enum mm_status open_lane(struct mm_cuda_device *device, struct mm_lane *lane, struct mm_error *error) {
+    *lane = (struct mm_lane){.device = device};
+    if (mm_cuda_use(&device->head, error) != MM_OK)
         return MM_DEVICE_FAILED;
     const cudaError_t code = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
     return mm_cuda_status(lane->device, code, "making a stream", error);
@@ -410,8 +403,7 @@ static enum mm_status close_lane(struct mm_lane *lane, cudaError_t code, const c
 static enum mm_status read(struct mm_device_copy *head, const struct mm_window *part, enum mm_dtype dtype,
                            void *to, struct mm_error *error) {
     struct mm_lane lane;
-    const enum mm_status status =
-        open_lane(&((struct mm_cuda_device_copy *)head)->device->head, &lane, error);
+    const enum mm_status status = open_lane(((struct mm_cuda_device_copy *)head)->device, &lane, error);
     if (status != MM_OK)
         return status;
     return close_lane(&lane, mm_cuda_copy_part(to, head->data, dtype, part, &lane),
@@ -421,8 +413,7 @@ static enum mm_status read(struct mm_device_copy *head, const struct mm_window *
 static enum mm_status write(struct mm_device_copy *head, size_t offset, const void *from, size_t bytes,
                             struct mm_error *error) {
     struct mm_lane lane;
-    const enum mm_status status =
-        open_lane(&((struct mm_cuda_device_copy *)head)->device->head, &lane, error);
+    const enum mm_status status = open_lane(((struct mm_cuda_device_copy *)head)->device, &lane, error);
     if (status != MM_OK)
         return status;
     return close_lane(
@@ -451,12 +442,12 @@ enum mm_status mm_cuda_acquire_copy_on(size_t bytes, struct mm_lane *lane, struc
     void *data = NULL;
     if (acquired == NULL)
         return mm_fail(error, MM_INTERNAL, "out of host memory while storing a matrix on the device");
-    const bool fits = reserve(acquired, bytes, true);
+    const bool fits = reserve(lane->device, bytes, true);
     const enum mm_status status = fits ? mm_cuda_pool_acquire(lane, mm_cuda_aligned(bytes), &data, error)
                                        : fail_full(&lane->device->head, bytes, error);
     if (status != MM_OK) {
         if (fits)
-            unreserve(acquired, bytes, true);
+            unreserve(lane->device, bytes, true);
         release(&acquired->head);
         return status;
     }
@@ -469,7 +460,7 @@ enum mm_status mm_cuda_acquire_copy(struct mm_device *head, size_t bytes, struct
                                     struct mm_error *error) {
     struct mm_device_copy *acquired = NULL;
     struct mm_lane lane;
-    enum mm_status status = open_lane(head, &lane, error);
+    enum mm_status status = open_lane((struct mm_cuda_device *)head, &lane, error);
     if (status != MM_OK)
         return status;
     status = mm_cuda_acquire_copy_on(bytes, &lane, &acquired, error);
