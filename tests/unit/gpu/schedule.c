@@ -32,8 +32,9 @@ static uint64_t parts_of(const struct mm_schedule *schedule, unsigned position) 
 
 static void expect_share(const struct mm_schedule *whole, unsigned row, unsigned rows, unsigned col,
                          unsigned cols) {
-    const bool is_last = row + rows == whole->cluster_tile_rows && col + cols == whole->cluster_tile_cols;
-    const struct mm_schedule share = mm_schedule_share(whole, rows, cols, is_last);
+    const struct mm_product product = {
+        .m = rows, .n = cols, .whole = {whole->cluster_tile_rows, whole->cluster_tile_cols, row, col}};
+    const struct mm_schedule share = mm_schedule_share(whole, &product, 1, 1);
     assert_in_range(share.clusters, 1, whole->clusters);
     assert_int_equal(share.whole_cluster_tiles + mm_shared_tiles(&share), rows * cols);
     assert_true(share.sharers <= share.clusters);

@@ -54,36 +54,24 @@ static unsigned uncertain_max(const struct mm_product *product) {
 /* The time of the fix-up, in steps of 64 elements of k in the product kernel. Measured on an H100. */
 static const struct mm_fix_up_cost fix_up = {.fixed = 3.0, .each = 1.3};
 
-static unsigned cluster_tile_rows_of(const struct mm_product *product) {
-    return (unsigned)mm_size_divide_up(product->m, MM_FP32_CLUSTER * MM_FP32_ROWS);
-}
-
-static unsigned cluster_tile_cols_of(const struct mm_product *product) {
-    return (unsigned)mm_size_divide_up(product->n, MM_FP32_COLS);
-}
+enum { CLUSTER_ROWS = MM_FP32_CLUSTER * MM_FP32_ROWS };
 
 static struct sizes sizes_of(const struct mm_product *product, const struct mm_device *device) {
     const struct mm_product whole = mm_product_whole(product);
-    const struct mm_whole *at = &product->whole;
-    const unsigned steps = (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP);
-    struct sizes sizes = {
-        .m = (unsigned)product->m,
-        .n = (unsigned)product->n,
-        .k = (unsigned)product->k,
-        .schedule = mm_schedule_of(1, cluster_tile_rows_of(&whole), cluster_tile_cols_of(&whole), steps,
-                                   device->multiprocessors / MM_FP32_CLUSTER, &fix_up),
-        .uncertain_max = uncertain_max(&whole),
-    };
-    if (at->m > 0)
-        sizes.schedule =
-            mm_schedule_share(&sizes.schedule, cluster_tile_rows_of(product), cluster_tile_cols_of(product),
-                              at->row + product->m == at->m && at->col + product->n == at->n);
-    return sizes;
+    const struct mm_schedule schedule = mm_schedule_of(1, (unsigned)mm_size_divide_up(whole.m, CLUSTER_ROWS),
+                                                       (unsigned)mm_size_divide_up(whole.n, MM_FP32_COLS),
+                                                       (unsigned)mm_size_divide_up(product->k, MM_FP32_STEP),
+                                                       device->multiprocessors / MM_FP32_CLUSTER, &fix_up);
+    return (struct sizes){.m = (unsigned)product->m,
+                          .n = (unsigned)product->n,
+                          .k = (unsigned)product->k,
+                          .schedule = mm_schedule_share(&schedule, product, CLUSTER_ROWS, MM_FP32_COLS),
+                          .uncertain_max = uncertain_max(&whole)};
 }
 
 /* Returns the rows of op(A), padding included. */
 static size_t a_lines_of(const struct sizes *sizes) {
-    return (size_t)sizes->schedule.cluster_tile_rows * MM_FP32_CLUSTER * MM_FP32_ROWS;
+    return (size_t)sizes->schedule.cluster_tile_rows * CLUSTER_ROWS;
 }
 
 /* Returns the columns of op(B), padding included. */
@@ -417,6 +405,6 @@ enum mm_status mm_cuda_fp32_tensor(const struct mm_product *product, struct mm_p
     plan->kept.bytes[1] = kept_of(sizes.n, b_lines_of(&sizes), sizes.schedule.steps).end;
     plan->kept.workspace_bytes = offsets.a;
     if (simt.cuts.rows > 0)
-        plan->cuts = mm_schedule_cuts(&sizes.schedule, (size_t)MM_FP32_CLUSTER * MM_FP32_ROWS, MM_FP32_COLS);
+        plan->cuts = mm_schedule_cuts(&sizes.schedule, CLUSTER_ROWS, MM_FP32_COLS);
     return MM_OK;
 }

@@ -82,19 +82,11 @@ static double step_cycles(const struct mm_product *product, const struct mm_tens
 }
 
 /* Estimates the fix-up's time in steps of `step` cycles. */
-static struct mm_fix_up_cost fix_up_of(const struct mm_plan *plan, const struct mm_product *product,
+static struct mm_fix_up_cost fix_up_of(const struct mm_product *product,
                                        const struct mm_tensor_kernel *kernel, double step) {
     enum { START = 3150, EACH = 43, BYTES_PER_CYCLE = 535 };
     const double bytes = (double)mm_tensor_sums_bytes(product, kernel);
     return (struct mm_fix_up_cost){START / step, EACH / step, bytes / BYTES_PER_CYCLE / step};
-}
-
-static struct mm_schedule schedule_of(const struct mm_product *product, const struct mm_tensor_kernel *kernel,
-                                      unsigned clusters_max, const struct mm_fix_up_cost *fix_up) {
-    return mm_schedule_of(mm_product_count(product),
-                          (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
-                          (unsigned)mm_size_divide_up(product->n, kernel->cols), steps_of(product),
-                          clusters_max, fix_up);
 }
 
 /* Returns the best schedule with tiles of this size and at most `resident` blocks on a multiprocessor. */
@@ -105,8 +97,11 @@ static struct mm_tensor_way way_by(const struct mm_plan *plan, const struct mm_p
     const unsigned multiprocessors = plan->device->multiprocessors;
     const unsigned clusters_max = multiprocessors * resident / kernel->cluster;
     const double step = step_cycles(product, &way, (size_t)clusters_max * kernel->cluster, multiprocessors);
-    const struct mm_fix_up_cost fix_up = fix_up_of(plan, product, kernel, step);
-    way.schedule = schedule_of(product, kernel, clusters_max, &fix_up);
+    const struct mm_fix_up_cost fix_up = fix_up_of(product, kernel, step);
+    way.schedule = mm_schedule_of(
+        mm_product_count(product),
+        (unsigned)mm_size_divide_up(product->m, (size_t)kernel->cluster * kernel->rows),
+        (unsigned)mm_size_divide_up(product->n, kernel->cols), steps_of(product), clusters_max, &fix_up);
     return way;
 }
 
@@ -115,7 +110,7 @@ static double cycles_of(const struct mm_plan *plan, const struct mm_product *pro
                         const struct mm_tensor_way *way) {
     const size_t blocks = (size_t)way->schedule.clusters * way->kernel->cluster;
     const double step = step_cycles(product, way, blocks, plan->device->multiprocessors);
-    const struct mm_fix_up_cost fix_up = fix_up_of(plan, product, way->kernel, step);
+    const struct mm_fix_up_cost fix_up = fix_up_of(product, way->kernel, step);
     return costs_of(product)[way->size].start_cycles + step * mm_schedule_steps(&way->schedule, &fix_up);
 }
 
@@ -128,15 +123,6 @@ static bool suits(const struct mm_tensor_kernels *kernels, enum mm_tensor_size s
                                      [MM_TENSOR_MEDIUM] = 192,
                                      [MM_TENSOR_LARGE] = 256};
     return kernels->of[size][0][0].kernel != NULL && (tile == 0 || tile == tiles[size]);
-}
-
-static struct mm_schedule share_of(const struct mm_tensor_way *way, const struct mm_product *product) {
-    const struct mm_whole *whole = &product->whole;
-    const bool is_last = whole->row + product->m == whole->m && whole->col + product->n == whole->n;
-    return mm_schedule_share(
-        &way->schedule,
-        (unsigned)mm_size_divide_up(product->m, (size_t)way->kernel->cluster * way->kernel->rows),
-        (unsigned)mm_size_divide_up(product->n, way->kernel->cols), is_last);
 }
 
 /* Returns the way of the whole product. */
@@ -163,8 +149,8 @@ struct mm_tensor_way mm_tensor_way_of(const struct mm_plan *plan, const struct m
                                       const struct mm_tensor_kernels *kernels) {
     const struct mm_product whole = mm_product_whole(product);
     struct mm_tensor_way way = best_of(plan, &whole, kernels);
-    if (product->whole.m > 0)
-        way.schedule = share_of(&way, product);
+    way.schedule = mm_schedule_share(&way.schedule, product, (size_t)way.kernel->cluster * way.kernel->rows,
+                                     way.kernel->cols);
     return way;
 }
 

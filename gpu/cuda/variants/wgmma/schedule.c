@@ -96,14 +96,18 @@ struct mm_cuts mm_schedule_cuts(const struct mm_schedule *whole, size_t rows, si
         .tail_cols = shared > in_last_band ? all_cols : mm_size_divide_up(shared, band_rows)};
 }
 
-struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, unsigned cluster_tile_rows,
-                                     unsigned cluster_tile_cols, bool is_last) {
+struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, const struct mm_product *product,
+                                     size_t rows, size_t cols) {
+    const struct mm_whole *at = &product->whole;
     struct mm_schedule share = *whole;
+    if (at->m == 0)
+        return share;
+    const bool is_last = at->row + product->m == at->m && at->col + product->n == at->n;
     const unsigned shared = is_last ? mm_shared_tiles(whole) : 0;
-    share.cluster_tile_rows = cluster_tile_rows;
-    share.cluster_tile_cols = cluster_tile_cols;
-    share.band = divisor_of((uint64_t)MM_BAND_ROWS * cluster_tile_cols);
-    share.whole_cluster_tiles = cluster_tile_rows * cluster_tile_cols - shared;
+    share.cluster_tile_rows = (unsigned)mm_size_divide_up(product->m, rows);
+    share.cluster_tile_cols = (unsigned)mm_size_divide_up(product->n, cols);
+    share.band = divisor_of((uint64_t)MM_BAND_ROWS * share.cluster_tile_cols);
+    share.whole_cluster_tiles = share.cluster_tile_rows * share.cluster_tile_cols - shared;
     if (shared == 0)
         share.sharers = share.share = share.longer_shares = 0;
     const unsigned clusters = (unsigned)mm_size_min(share.whole_cluster_tiles, whole->clusters);

@@ -96,10 +96,11 @@ struct mm_schedule mm_schedule_of(size_t count, unsigned cluster_tile_rows, unsi
  * tiles that clusters share. */
 struct mm_cuts mm_schedule_cuts(const struct mm_schedule *whole, size_t rows, size_t cols);
 
-/* Returns the schedule of a share with cluster_tile_rows × cluster_tile_cols cluster tiles of a product. The
- * last share, with the last rows and columns, has the tiles that clusters share. */
-struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, unsigned cluster_tile_rows,
-                                     unsigned cluster_tile_cols, bool is_last);
+/* Returns the schedule of a share of a product with cluster tiles of rows × cols elements, or the schedule
+ * itself if the product is no share. The last share, with the last rows and columns, has the tiles that
+ * clusters share. */
+struct mm_schedule mm_schedule_share(const struct mm_schedule *whole, const struct mm_product *product,
+                                     size_t rows, size_t cols);
 
 /* Estimates the time of a schedule, in steps of the product kernel. */
 double mm_schedule_steps(const struct mm_schedule *schedule, const struct mm_fix_up_cost *fix_up);
