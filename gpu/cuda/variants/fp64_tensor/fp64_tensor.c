@@ -281,15 +281,13 @@ static enum mm_status prepare(const struct mm_plan *plan, const struct mm_produc
                               struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
     const struct mm_plan native = native_plan_of(&one, plan);
-    const struct mm_layout others[] = {layout_of(mm_fp64_certify_kernel, MM_FP64_CERTIFY_THREADS, 0),
-                                       plan->layout, layout_of(mm_fp64_chinese_kernel, MM_FP64_THREADS, 0)};
+    const struct mm_layout layouts[] = {
+        pass_layout(SCAN),     pass_layout(SCALE),
+        pass_layout(RESIDUES), layout_of(mm_fp64_certify_kernel, MM_FP64_CERTIFY_THREADS, 0),
+        plan->layout,          layout_of(mm_fp64_chinese_kernel, MM_FP64_THREADS, 0)};
     enum mm_status status = MM_OK;
-    for (unsigned index = 0; index < PASSES && status == MM_OK; index++) {
-        const struct mm_layout layout = pass_layout(index);
-        status = mm_cuda_load(&layout, lane, error);
-    }
-    for (size_t index = 0; index < sizeof others / sizeof others[0] && status == MM_OK; index++)
-        status = mm_cuda_load(&others[index], lane, error);
+    for (size_t index = 0; index < sizeof layouts / sizeof layouts[0] && status == MM_OK; index++)
+        status = mm_cuda_load(&layouts[index], lane, error);
     return status == MM_OK ? native.prepare(&native, &one, lane, error) : status;
 }
 
@@ -315,15 +313,12 @@ static bool fits(const struct mm_product *product) {
 }
 
 /* Plans the product with `tensor` if k is 0 or a dimension too large, or if `tensor` leaves the product to a
- * variant that cannot follow. Launches each product of a stack
- * separately. */
+ * variant that cannot follow. Launches each product of a stack separately. */
 enum mm_status mm_cuda_fp64_tensor(const struct mm_product *product, struct mm_plan *plan,
                                    struct mm_error *error) {
     const struct mm_product one = mm_product_item(product, 0);
-    if (!fits(&one))
-        return plan_native(product, plan, error);
     const struct mm_plan native = native_plan_of(&one, plan);
-    if (native.launch == NULL)
+    if (!fits(&one) || native.launch == NULL)
         return plan_native(product, plan, error);
     plan->launch = launch;
     plan->finishes = native.finishes;
