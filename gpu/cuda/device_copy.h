@@ -4,8 +4,6 @@
 
 #include "gpu/cuda/device.h"
 
-__BEGIN_DECLS
-
 /* Sets *data to the device copy of an operand of the job, for later work on the lane's stream. If the copy
  * does not have all elements that the job reads, enqueues the copying, and adds the bytes that are copied
  * from the host to the job's outcome.uploaded_bytes. But if lane->bands.in_panels, panels.c copies B. Clears
@@ -53,5 +51,3 @@ cudaError_t mm_cuda_note_copied(const struct mm_lane *lane);
 /* Drops all derived data and all copies, but keeps matrices that are only on this device. If for_good, drops
  * these matrices too, because the device is being closed. Running jobs must not use the dropped memory. */
 void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good);
-
-__END_DECLS

@@ -5,11 +5,7 @@
 
 #include "gpu/cuda/device.h"
 
-__BEGIN_DECLS
-
 /* Enqueues the copying of B to its device copy, and the kernels for all of C, and marks MM_CUDA_UPLOADED
  * before the first kernel. The other operands are copied, and that mark is recorded. After a failure, the
  * caller calls mm_cuda_wait. */
 enum mm_status mm_cuda_launch_panels(struct mm_lane *lane, struct mm_error *error);
-
-__END_DECLS

@@ -6,8 +6,6 @@
 
 #include "gpu/cuda/device.h"
 
-__BEGIN_DECLS
-
 /* Makes the streams and events. On failure the caller closes them as well. */
 cudaError_t mm_cuda_copier_open(struct mm_cuda_copier *copier);
 void mm_cuda_copier_close(const struct mm_cuda_copier *copier);
@@ -30,5 +28,3 @@ cudaError_t mm_cuda_read_check_time(struct mm_lane *lane, uint64_t *took_ns);
 
 /* Waits for all work of the lane's job. */
 cudaError_t mm_cuda_wait(const struct mm_lane *lane);
-
-__END_DECLS

@@ -4,10 +4,6 @@
 
 #include "gpu/cuda/lane.h"
 
-#include <sys/cdefs.h>
-
-__BEGIN_DECLS
-
 /* How the libraries multiply operands of one element type. */
 struct mm_blas_type {
     unsigned results; /* MM_DTYPE_BITs of the result types that the library supports, or 0 */
@@ -31,5 +27,3 @@ enum mm_status mm_blas_prepare(struct mm_lane *lane, struct mm_error *error);
  * device memory with the workspace_bytes of A's type, aligned to 256 bytes. */
 enum mm_status mm_blas_multiply(const struct mm_product *product, void *workspace, struct mm_lane *lane,
                                 struct mm_error *error);
-
-__END_DECLS

@@ -5,9 +5,6 @@
 #include "gpu/cuda/lane.h"
 
 #include <cuda.h>
-#include <sys/cdefs.h>
-
-__BEGIN_DECLS
 
 /* Enqueues a float64 product by a plan of mm_cuda_tensor. `workspace` is device memory of
  * plan->workspace_bytes bytes, aligned to 256 bytes, which must stay valid until the kernels have run.
@@ -21,5 +18,3 @@ enum mm_status mm_cuda_tensor_enqueue(const struct mm_plan *plan, const struct m
  * 16 bytes. `type` says how TMA sees the elements. A box has `lines` rows of 128 bytes. */
 enum mm_status mm_cuda_map(struct mm_lane *lane, CUtensorMapDataType type, const struct mm_matrix *matrix,
                            size_t count, unsigned lines, CUtensorMap *map, struct mm_error *error);
-
-__END_DECLS
