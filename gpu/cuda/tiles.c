@@ -27,7 +27,6 @@ static size_t figures_bytes(const struct mm_job *job) {
     return job->reduces ? mm_cuda_aligned(mm_cuda_reduce_bytes()) : 0;
 }
 
-/* Returns the bytes of the workspace. */
 static size_t workspace_bytes(const struct mm_job *job, const struct mm_tiling *tiling) {
     return mm_tiling_bytes(tiling) + check_bytes(job, tiling) + figures_bytes(job);
 }
@@ -261,12 +260,10 @@ static enum mm_status check(struct work *work, size_t index, struct mm_error *er
     const enum mm_status status =
         mm_cuda_verify_tile(&work->on_device, mm_variant_arithmetic(bands->job->plan.variant, false), part,
                             bands->seed, bands->check, lane, error);
-    return status == MM_OK
-               ? mm_cuda_status(
-                     lane->device,
-                     cudaEventRecord(copier_of(lane)->checked[index % MM_CUDA_TILES_AHEAD], lane->stream),
-                     "checking a tile", error)
-               : status;
+    if (status != MM_OK)
+        return status;
+    const cudaEvent_t checked = copier_of(lane)->checked[index % MM_CUDA_TILES_AHEAD];
+    return mm_cuda_status(lane->device, cudaEventRecord(checked, lane->stream), "checking a tile", error);
 }
 
 /* Allows other tiles to use the slots after all that was enqueued so far. The check reads the addend, so the
@@ -349,11 +346,6 @@ cudaError_t mm_cuda_read_check_time(struct mm_lane *lane, uint64_t *took_ns) {
 
 /* --- the job ------------------------------------------------------------------------------------- */
 
-static void empty_slots(struct mm_cuda_slot *slots, unsigned count) {
-    for (unsigned index = 0; index < count; index++)
-        slots[index].panel = 0;
-}
-
 /* Sets lane->bands.product to the job's product, with stored operands at their addresses. MM_DEVICE_FAILED if
  * an operand was only on a device that has failed. */
 static enum mm_status find_operands(struct mm_lane *lane, struct mm_error *error) {
@@ -388,8 +380,8 @@ enum mm_status mm_cuda_begin_tiles(struct mm_lane *lane, struct mm_error *error)
     lane->bands.figures = (char *)lane->bands.check + check_bytes(job, tiling);
     lane->scratch = (char *)lane->bands.figures + figures_bytes(job);
     *lane->reduction = mm_reduction_none();
-    empty_slots(copier->a, MM_TILING_SLOTS_MAX);
-    empty_slots(copier->b, MM_TILING_SLOTS_MAX);
+    for (unsigned slot = 0; slot < MM_TILING_SLOTS_MAX; slot++)
+        copier->a[slot].panel = copier->b[slot].panel = 0;
     cudaError_t code = mm_cuda_mark(lane, MM_CUDA_BEGUN);
     if (code == cudaSuccess) /* the lane's stream has the allocation */
         code = cudaStreamWaitEvent(copier->upload, lane->marks[MM_CUDA_BEGUN], 0);
