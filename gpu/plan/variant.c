@@ -55,8 +55,7 @@ enum mm_status mm_variant_check_tile(const struct mm_variant *variant, unsigned 
 }
 
 bool mm_variant_supports_shape(const struct mm_variant *variant, const struct mm_product *product) {
-    const struct mm_multiples of = mm_variant_multiples(variant, product->a.dtype);
-    return product->m % of.m == 0 && product->n % of.n == 0 && product->k % of.k == 0;
+    return mm_variant_check_shape(variant, product, NULL) == MM_OK;
 }
 
 enum mm_status mm_variant_check_shape(const struct mm_variant *variant, const struct mm_product *product,
@@ -69,10 +68,10 @@ enum mm_status mm_variant_check_shape(const struct mm_variant *variant, const st
         unsigned multiple_of;
     } dimensions[] = {{"m", product->m, of.m}, {"n", product->n, of.n}, {"k", product->k, of.k}};
     unsigned index = 0;
-    if (mm_variant_supports_shape(variant, product))
-        return MM_OK;
-    while (dimensions[index].length % dimensions[index].multiple_of == 0)
+    while (index < 3 && dimensions[index].length % dimensions[index].multiple_of == 0)
         index++;
+    if (index == 3)
+        return MM_OK;
     return mm_fail_field(error, MM_UNSUPPORTED, "variant",
                          "%s is %zu, but must be a multiple of %u if %s is to multiply %s; choose another "
                          "variant",

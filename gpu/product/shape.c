@@ -150,14 +150,12 @@ static void add_dim(struct mm_stack *stack, size_t length, size_t a_step, size_t
         stack->dims[0] *= length;
         return;
     }
-    memmove(stack->dims + 1, stack->dims, stack->rank * sizeof stack->dims[0]);
-    memmove(stack->a_steps + 1, stack->a_steps, stack->rank * sizeof stack->a_steps[0]);
-    memmove(stack->b_steps + 1, stack->b_steps, stack->rank * sizeof stack->b_steps[0]);
-    memmove(stack->addend_steps + 1, stack->addend_steps, stack->rank * sizeof stack->addend_steps[0]);
-    stack->dims[0] = length;
-    stack->a_steps[0] = a_step;
-    stack->b_steps[0] = b_step;
-    stack->addend_steps[0] = addend_step;
+    size_t *const lists[] = {stack->dims, stack->a_steps, stack->b_steps, stack->addend_steps};
+    const size_t added[] = {length, a_step, b_step, addend_step};
+    for (unsigned index = 0; index < 4; index++) {
+        memmove(lists[index] + 1, lists[index], stack->rank * sizeof *lists[index]);
+        lists[index][0] = added[index];
+    }
     stack->rank++;
 }
 

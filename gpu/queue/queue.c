@@ -112,10 +112,6 @@ static enum mm_status check_wait(const struct mm_queue *queue, const struct mm_w
                      wait_ns / 1e9, limit_ns / 1e9);
 }
 
-static enum mm_status fail_stopping(struct mm_error *error) {
-    return mm_fail(error, MM_STOPPING, "the service is stopping and takes no new requests; try again later");
-}
-
 static void clear(struct mm_work *work) {
     struct mm_job *job = mm_work_job(work);
     work->error.status = MM_OK;
@@ -171,7 +167,9 @@ enum mm_status mm_queue_submit(struct mm_queue *queue, struct mm_work *work, str
         return status;
     pthread_mutex_lock(&queue->mutex);
     const unsigned count = mm_work_units(work);
-    status = queue->stopping ? fail_stopping(error) : check_depth(queue, work->client, error);
+    status = queue->stopping ? mm_fail(error, MM_STOPPING,
+                                       "the service is stopping and takes no new requests; try again later")
+                             : check_depth(queue, work->client, error);
     for (unsigned index = 0; index < count && status == MM_OK; index++) {
         struct mm_work *unit = mm_work_unit(work, index);
         unit->deadline_ns = work->deadline_ns;
