@@ -29,30 +29,29 @@ struct mm_cuts {
     size_t tail_cols; /* and tail_cols times `cols` columns */
 };
 
+/* Enqueues a product by its plan on the lane, or loads the plan's kernels. */
+typedef enum mm_status mm_plan_step(const struct mm_plan *plan, const struct mm_product *product,
+                                    struct mm_lane *lane, struct mm_error *error);
+
 struct mm_plan {
     const struct mm_device *device;
     const struct mm_variant *variant; /* never `auto` */
     bool finishes; /* `launch` applies the epilogue; otherwise a pass must follow (finish.h) */
 
-    /* Enqueues the product on the lane. NULL on the host: variant->launch computes the product there. */
-    enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
-                             struct mm_lane *lane, struct mm_error *error);
+    mm_plan_step *launch; /* NULL on the host: variant->launch computes the product there */
     /* Enqueues `count` products of a stack in one launch, beginning with product `first`. If NULL, the
      * products are enqueued one after another by `launch`. */
     enum mm_status (*launch_stack)(const struct mm_plan *plan, const struct mm_product *product, size_t first,
                                    size_t count, struct mm_lane *lane, struct mm_error *error);
     /* Loads kernels before their first launch, so no job's kernel time includes loading. NULL if the plan has
      * no kernel except layout.kernel. The product's data may be NULL. */
-    enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
-                              struct mm_lane *lane, struct mm_error *error);
+    mm_plan_step *prepare;
 
     /* Some plans apply the epilogue in a pass after the product (gpu/cuda/variants/finish.h). These functions
      * then launch and prepare the product before this pass. */
     struct {
-        enum mm_status (*launch)(const struct mm_plan *plan, const struct mm_product *product,
-                                 struct mm_lane *lane, struct mm_error *error);
-        enum mm_status (*prepare)(const struct mm_plan *plan, const struct mm_product *product,
-                                  struct mm_lane *lane, struct mm_error *error);
+        mm_plan_step *launch;
+        mm_plan_step *prepare;
     } before_finish;
     size_t sums_offset; /* byte offset in the workspace of the sums for this pass */
 

@@ -76,7 +76,7 @@ static struct call call_of(const struct mm_product *product, char *scratch) {
     return call;
 }
 
-static enum mm_status copy_operands(mm_cuda_step *run, const struct mm_device *device,
+static enum mm_status copy_operands(mm_plan_step *run, const struct mm_device *device,
                                     const struct mm_product *product, const struct call *call,
                                     struct mm_lane *lane, struct mm_error *error) {
     enum mm_status status = MM_OK;

@@ -17,7 +17,7 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
     return plan->launch(plan, product, lane, error);
 }
 
-static enum mm_status pad(mm_cuda_step *run, const struct mm_device *device, const struct mm_matrix *from,
+static enum mm_status pad(mm_plan_step *run, const struct mm_device *device, const struct mm_matrix *from,
                           const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error) {
     const struct mm_product product = {.m = from->rows, .n = from->cols, .a = *from, .c = *to};
     const struct mm_plan plan = {.device = device,
@@ -27,7 +27,7 @@ static enum mm_status pad(mm_cuda_step *run, const struct mm_device *device, con
     return run(&plan, &product, lane, error);
 }
 
-enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
+enum mm_status mm_cuda_copy_operand(mm_plan_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane,
                                     struct mm_error *error) {

@@ -8,10 +8,6 @@
 
 __BEGIN_DECLS
 
-/* The type of mm_plan_launch, which launches a plan's kernels, and mm_cuda_prepare, which only loads them. */
-typedef enum mm_status mm_cuda_step(const struct mm_plan *plan, const struct mm_product *product,
-                                    struct mm_lane *lane, struct mm_error *error);
-
 /* Returns the number of matrices of A, which is 1 for a product without a stack. */
 static inline size_t mm_matrices_of_a(const struct mm_product *product) {
     return product->stack == NULL ? 1 : product->stack->a_count;
@@ -31,8 +27,8 @@ enum mm_status mm_cuda_launch_whole(const struct mm_plan *plan, const struct mm_
 
 /* Copies the `matrices` matrices of an operand, one below another, to *to. If is_turned, transposes each
  * matrix. In this case several matrices need a dense *to. Otherwise *to must be dense or have aligned rows
- * (mm_cuda_is_aligned). */
-enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *device,
+ * (mm_cuda_is_aligned). `run` is mm_plan_launch, or mm_cuda_prepare, which only loads the kernels. */
+enum mm_status mm_cuda_copy_operand(mm_plan_step *run, const struct mm_device *device,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane, struct mm_error *error);
 

@@ -84,7 +84,7 @@ enum mm_status mm_cuda_tiled_16(const struct mm_product *product, struct mm_plan
     return MM_OK;
 }
 
-enum mm_status mm_cuda_copy_operand(mm_cuda_step *run, const struct mm_device *of,
+enum mm_status mm_cuda_copy_operand(mm_plan_step *run, const struct mm_device *of,
                                     const struct mm_matrix *from, size_t matrices, bool is_turned,
                                     const struct mm_matrix *to, struct mm_lane *lane,
                                     struct mm_error *error) {

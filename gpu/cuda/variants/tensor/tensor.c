@@ -178,7 +178,7 @@ static enum mm_status map_results(struct mm_lane *lane, const struct type *type,
     return status;
 }
 
-static enum mm_status copy_operand(mm_cuda_step *run, const struct mm_device *device,
+static enum mm_status copy_operand(mm_plan_step *run, const struct mm_device *device,
                                    const struct operand *operand, struct mm_lane *lane,
                                    struct mm_error *error) {
     return mm_cuda_copy_operand(run, device, &operand->stored, operand->matrices, operand->is_transposed,
