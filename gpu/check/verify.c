@@ -380,23 +380,6 @@ static void check_rows(const struct mm_product *product, enum mm_arithmetic arit
         mm_verify_merge(verification, &rows);
 }
 
-/* Checks all rows of one product of a stack. The product begins at row first_row of the stack. If has_x is
- * set, `memory` already contains the vectors. If has_b is set, `memory` also contains the sums of B, because
- * the previous product used the same B. */
-static void check_one(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first_row,
-                      bool has_x, bool has_b, void *memory, struct mm_verification *verification) {
-    const struct parts parts = cut(product, memory);
-    assert(product->m > 0 && product->n > 0);
-    if (!has_x)
-        parts.kind->make_vectors(parts.x, product->n, verification->seed);
-    for (unsigned index = has_b; index < MM_OPERANDS_MAX; index++) {
-        const size_t rows = mm_product_operand(product, in_order[index])->rows;
-        if (in_order[index] <= MM_OPERAND_B || rows > 0)
-            sum_operand(product, &parts, in_order[index], 0, rows);
-    }
-    check_rows(product, arithmetic, &parts, &product->c, 0, first_row, verification);
-}
-
 bool mm_verify_prepare(const struct mm_product *product, const uint64_t *streams, uint64_t seed, void *memory,
                        size_t *row) {
     struct parts parts = cut(product, memory);
@@ -424,13 +407,22 @@ void mm_verify_rows(const struct mm_product *product, enum mm_arithmetic arithme
     check_rows(product, arithmetic, &parts, c, first, 0, verification);
 }
 
+/* `memory` keeps the vectors for all products, and the sums of B if the next product has the same B. */
 void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithmetic, size_t first,
                      size_t count, void *memory, struct mm_verification *verification) {
     for (size_t index = first; index < first + count; index++) {
         const struct mm_product item = mm_product_item(product, index);
-        const bool has_x = index > 0;
-        const bool has_b = has_x && mm_product_item(product, index - 1).b.data == item.b.data;
-        check_one(&item, arithmetic, index * product->m, has_x, has_b, memory, verification);
+        const bool has_b = index > 0 && mm_product_item(product, index - 1).b.data == item.b.data;
+        const struct parts parts = cut(&item, memory);
+        assert(item.m > 0 && item.n > 0);
+        if (index == 0)
+            parts.kind->make_vectors(parts.x, item.n, verification->seed);
+        for (unsigned next = has_b; next < MM_OPERANDS_MAX; next++) {
+            const size_t rows = mm_product_operand(&item, in_order[next])->rows;
+            if (in_order[next] <= MM_OPERAND_B || rows > 0)
+                sum_operand(&item, &parts, in_order[next], 0, rows);
+        }
+        check_rows(&item, arithmetic, &parts, &item.c, 0, index * item.m, verification);
     }
 }
 
