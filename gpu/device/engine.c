@@ -362,6 +362,14 @@ const struct mm_backend *mm_engine_closed_backend(const struct mm_engine *engine
     return find_backend(engine, name, false);
 }
 
+/* Whether all operands come with the request. If not, an operand is stored or generated. */
+static bool is_inline(const struct mm_job *job) {
+    unsigned index = 0;
+    while (index < MM_OPERANDS_MAX && job->sources[index].kind == MM_SOURCE_HOST)
+        index++;
+    return index == MM_OPERANDS_MAX;
+}
+
 /* Limits the device memory, because a tiny request can need much. A product that exceeds the limit runs in
  * tiles. */
 static enum mm_status check_memory(const struct mm_engine *engine, const struct mm_device *device,
@@ -374,7 +382,7 @@ static enum mm_status check_memory(const struct mm_engine *engine, const struct 
     struct mm_plan plan = {.workspace_bytes = 0};
     struct mm_tiling tiling;
     job->device_bytes_max = engine->device_bytes_max;
-    if (backend->is_host || (!job->stores_c && mm_job_is_inline(job)))
+    if (backend->is_host || (!job->stores_c && is_inline(job)))
         return MM_OK;
     if (!is_empty && mm_plan_make(device, variant, &product, &plan, error) != MM_OK)
         return error->status;

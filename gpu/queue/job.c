@@ -96,13 +96,6 @@ size_t mm_job_copied_bytes(const struct mm_job *job) {
     return bytes;
 }
 
-bool mm_job_is_inline(const struct mm_job *job) {
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
-        if (job->sources[index].kind != MM_SOURCE_HOST)
-            return false;
-    return true;
-}
-
 struct mm_stored_range mm_job_reads(const struct mm_job *job, enum mm_operand_index index) {
     const struct mm_source *source = &job->sources[index];
     const struct mm_matrix *operand = mm_product_operand(&job->product, index);

@@ -109,9 +109,6 @@ void mm_job_begin(struct mm_job *job, const struct mm_device *device);
  * C. Stored operands do not count, because most of them already have a device copy. */
 size_t mm_job_copied_bytes(const struct mm_job *job);
 
-/* Whether all operands come with the request. If not, an operand is stored or generated. */
-bool mm_job_is_inline(const struct mm_job *job);
-
 /* Returns the bytes of the wanted part of C, or 0 if C has no data. */
 size_t mm_job_returned_bytes(const struct mm_job *job);
 

@@ -52,7 +52,7 @@ struct mm_work {
      * of a job, and the backend reads batch_key. */
     TAILQ_ENTRY(mm_work) listed; /* entry in the worker's waiting or running list */
     struct mm_worker *worker;    /* the worker that will do the work; NULL if no device can */
-    enum mm_work_state state;    /* changed only by mm_work_move, with the queue's mutex held */
+    enum mm_work_state state;    /* changed only by worker.c, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access only */
     bool is_extra;               /* a share that does not count as waiting, because another share counts */
     bool is_exclusive;           /* nothing else may run on the device at the same time */
@@ -68,13 +68,6 @@ struct mm_work {
     double load;        /* in operations; the sum over a device's work is the device's load */
     double expected_ns; /* how long the work will keep the device busy; 0 if not known */
 };
-
-/* Changes the state. Only idle work can begin to wait, and only running work can pause. */
-static inline void mm_work_move(struct mm_work *work, enum mm_work_state state) {
-    assert((work->state == MM_WORK_IDLE) == (state == MM_WORK_WAITING));
-    assert(state != MM_WORK_PAUSED || work->state == MM_WORK_RUNNING);
-    work->state = state;
-}
 
 /* Whether the work must end after the current step. Any thread. */
 static inline bool mm_work_is_cancelled(const struct mm_work *work) {

@@ -20,10 +20,13 @@ static size_t *count_of(struct mm_queue *queue, const struct mm_work *work) {
     return &queue->jobs_waiting;
 }
 
-/* Changes the work's state, and updates the counters and the waiting time. The caller holds the mutex. */
+/* Changes the work's state, and updates the counters and the waiting time. Only idle work can begin to wait,
+ * and only running work can pause. The caller holds the mutex. */
 static void move(struct mm_queue *queue, struct mm_work *work, enum mm_work_state state) {
     size_t *before = count_of(queue, work);
-    mm_work_move(work, state);
+    assert((work->state == MM_WORK_IDLE) == (state == MM_WORK_WAITING));
+    assert(state != MM_WORK_PAUSED || work->state == MM_WORK_RUNNING);
+    work->state = state;
     size_t *after = count_of(queue, work);
     if (before == after)
         return;
