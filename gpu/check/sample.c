@@ -2,7 +2,6 @@
 #include "gpu/check/sample.h"
 
 #include "gpu/check/exact.h"
-#include "gpu/check/unwrap.h"
 #include "gpu/matrix/matrix.h"
 
 #include <math.h>
@@ -86,13 +85,20 @@ void mm_sample_expect(struct mm_sample *sample, unsigned span, const struct mm_p
     }
 }
 
+/* Integer sums wrap around modulo 2^w, for a type of w bits. Returns the number nearest to `near` that equals
+ * the element modulo 2^w. This is the exact sum if the element is correct and `near` differs from the exact
+ * sum by less than half of 2^w. Returns a float as it is. */
+static double unwrap(enum mm_dtype dtype, double element, double near) {
+    const double modulus = ldexp(1.0, 8 * (int)mm_dtype_bytes(dtype));
+    return mm_dtype_is_float(dtype) ? element : element + modulus * rint((near - element) / modulus);
+}
+
 double mm_sample_error(const struct mm_sample *sample, unsigned span, const struct mm_bounds *bounds,
                        enum mm_dtype dtype, const void *elements) {
-    const double modulus = mm_unwrap_modulus(dtype);
     double largest = 0.0;
     for (unsigned index = 0; index < sample->width; index++) {
         const double sum = sample->sums[span][index];
-        const double element = mm_unwrap(mm_dtype_get(dtype, elements, index), modulus, sum);
+        const double element = unwrap(dtype, mm_dtype_get(dtype, elements, index), sum);
         if (!isfinite(element))
             return INFINITY;
         const double error = fabs((element - sum) - sample->lows[span][index]);
