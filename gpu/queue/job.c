@@ -88,11 +88,9 @@ size_t mm_job_returned_bytes(const struct mm_job *job) {
 
 size_t mm_job_copied_bytes(const struct mm_job *job) {
     size_t bytes = mm_job_returned_bytes(job);
-    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
-        const struct mm_matrix *operand = mm_product_operand(&job->product, index);
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++)
         if (job->sources[index].kind == MM_SOURCE_HOST)
-            bytes += mm_matrix_dense_bytes(operand);
-    }
+            bytes += mm_matrix_dense_bytes(mm_product_operand(&job->product, index));
     return bytes;
 }
 

@@ -32,28 +32,22 @@ static enum mm_task_state test_row(struct mm_task *task, struct mm_device *devic
     return MM_TASK_OVER;
 }
 
-/* Advances to the next variant. Returns true if the self-test is over, because this variant failed or was the
- * last. */
-static bool step(struct self_test *test) {
-    if (test->task.work.error.status == MM_OK && ++test->row < test->device->backend->variant_count)
-        return false;
-    test->row = 0;
-    test->ended_ns = mm_clock_ns();
-    return true;
-}
-
 /* Ends the test of a variant: stores the finding, and marks the device as failed if the result was wrong. If
- * the self-test is over, also counts it. */
+ * the self-test is over, because this variant failed or was the last, also counts it. */
 static void end(struct self_test *test) {
     struct mm_watch_counts *counts = &test->watch->counts;
     struct mm_device *device = test->device;
     const enum mm_status status = test->task.work.error.status;
-    const bool is_over = step(test);
+    const bool is_over = status != MM_OK || ++test->row == device->backend->variant_count;
     uint64_t *count = &counts->undone;
     if (status == MM_OK)
         count = &counts->passed;
     else if (status == MM_DEVICE_FAILED)
         count = &counts->failed;
+    if (is_over) {
+        test->row = 0;
+        test->ended_ns = mm_clock_ns();
+    }
     test->finding = test->task.work.error;
     __atomic_store_n(&test->is_under_way, 0, __ATOMIC_RELEASE);
     if (status == MM_DEVICE_FAILED)
