@@ -18,10 +18,7 @@ static const struct {
 #define X(constant, name, type, word, sum, value, result, others, unit, least, largest)                      \
     [constant] = {name,                                                                                      \
                   sizeof(type),                                                                              \
-                  _Generic((sum)0, float                                                                     \
-                           : true, double                                                                    \
-                           : true, default                                                                   \
-                           : false),                                                                         \
+                  (unit) > 0.0,                                                                              \
                   {unit, least, largest},                                                                    \
                   _Generic((sum)0, float                                                                     \
                            : MM_FLOAT32, double                                                              \
