@@ -12,17 +12,13 @@ MM_DEFINE_NAMES(mm_figure_name, mm_figure, MM_FIGURE_COUNT, MM_FIGURE_TABLE)
 /* Adds a row or a part of a row. `diagonal` is the index in `row` of the element on the diagonal. */
 static void add_row(struct mm_reduction *sums, enum mm_dtype dtype, const void *row, size_t cols,
                     size_t diagonal) {
-    switch (dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant:                                                                                           \
         for (size_t col = 0; col < cols; col++)                                                              \
             ADD_##sum(sums, value(((const type *)row)[col]), col == diagonal);                               \
         break;
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
 }
 
 bool mm_reduce_part(struct mm_reduction *sums, struct mm_reduction_progress *done,

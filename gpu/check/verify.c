@@ -213,7 +213,6 @@ size_t mm_verify_bytes(const struct mm_product *product) {
  * begin at any address. */
 static void widen(const struct mm_matrix *x, size_t row, void *wide) {
     const bool is_real = mm_dtype_is_float(x->dtype);
-    switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant: {                                                                                         \
         const size_t first = row * x->ld;                                                                    \
@@ -223,11 +222,8 @@ static void widen(const struct mm_matrix *x, size_t row, void *wide) {
             ((uint64_t *)wide)[col] = (uint64_t)(int64_t)value(MM_READ(type, x->data, first + col));         \
         break;                                                                                               \
     }
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(x->dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
 }
 
 /* Generates a row of a random stream, as float64 or as words of 64 bits. */

@@ -167,15 +167,11 @@ static inline __attribute__((always_inline)) size_t count_misplaced(const struct
 
 static size_t count_misplaced_of_type(const struct mm_product *product, const char *given, const char *part,
                                       size_t first, size_t count) {
-    switch (product->c.dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
         return count_misplaced(product, given, sizeof(type), part, first, count);
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(product->c.dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
     return count;
 }
 

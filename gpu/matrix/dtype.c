@@ -72,15 +72,11 @@ enum mm_status mm_dtype_find(const char *field, const char *name, unsigned dtype
 }
 
 double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index) {
-    switch (dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant:                                                                                           \
         return (double)value(((const type *)elements)[index]);
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
     return 0.0;
 }
 
@@ -97,14 +93,10 @@ double mm_dtype_get(enum mm_dtype dtype, const void *elements, size_t index) {
 #define nearest_int64_t(value) ((int64_t)(value))
 
 void mm_dtype_put(enum mm_dtype dtype, void *elements, size_t index, double value) {
-    switch (dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
         ((type *)elements)[index] = nearest_##type(value);                                                   \
         break;
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
 }

@@ -51,6 +51,14 @@ typedef uint8_t mm_bool; /* 0 or 1 */
 
 enum mm_dtype { MM_DTYPE_TABLE(MM_CONSTANT) MM_DTYPE_COUNT };
 
+/* Runs the case of an element type. X makes a case of a row of the table. */
+#define MM_DTYPE_SWITCH(dtype, X)                                                                            \
+    switch (dtype) {                                                                                         \
+        MM_DTYPE_TABLE(X)                                                                                    \
+    case MM_DTYPE_COUNT:                                                                                     \
+        break;                                                                                               \
+    }
+
 /* A set of element types is an `unsigned` with one bit for each type. */
 #define MM_DTYPE_BIT(dtype) (1u << (dtype))
 #define MM_DTYPE_ALL (MM_DTYPE_BIT(MM_DTYPE_COUNT) - 1)

@@ -22,18 +22,14 @@ const char *mm_source_word(enum mm_source_kind kind) {
 
 static void make_uniform(const struct mm_source *source, const struct mm_matrix *view, size_t first,
                          size_t count) {
-    switch (view->dtype) {
 #define X(constant, name, type, ...)                                                                         \
     case constant:                                                                                           \
         for (size_t index = first; index < first + count; index++)                                           \
             ((type *)view->data)[index] = mm_random_##constant(                                              \
                 source->seed, mm_source_index(source->first, source->gap, view->cols, index));               \
         break;
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(view->dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
 }
 
 /* The rows of all matrices of the stack are numbered in sequence. Each row contains at most one 1. */

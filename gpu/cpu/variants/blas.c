@@ -84,18 +84,14 @@ static struct mm_matrix widen(float *block, const struct mm_matrix *x, bool is_r
                               size_t count) {
     const size_t rows = is_rows ? count : x->rows, cols = is_rows ? x->cols : count;
     const size_t corner = is_rows ? first * x->ld : first;
-    switch (x->dtype) {
 #define X(constant, name, type, word, sum, value, ...)                                                       \
     case constant:                                                                                           \
         for (size_t row = 0; row < rows; row++)                                                              \
             for (size_t col = 0; col < cols; col++)                                                          \
                 block[row * cols + col] = (float)value(((const type *)x->data)[corner + row * x->ld + col]); \
         break;
-        MM_DTYPE_TABLE(X)
+    MM_DTYPE_SWITCH(x->dtype, X)
 #undef X
-    case MM_DTYPE_COUNT:
-        break;
-    }
     return mm_matrix_dense(MM_FLOAT32, rows, cols, block);
 }
 
