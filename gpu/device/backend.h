@@ -17,8 +17,7 @@ struct mm_tiling;
 
 /* An open device. The backend embeds this as the first member of its own struct. While the device is open,
  * only `failed`, `stored_bytes`, `peer_bytes` and `forecast` change, and `peers` until all devices are open.
- * A member that does not apply is 0 or
- * "". */
+ * A member that does not apply is 0 or "". */
 struct mm_device {
     const struct mm_backend *backend;
     unsigned index;

@@ -24,9 +24,8 @@ struct mm_layout {
 struct mm_cuts {
     size_t rows; /* shares begin at multiples of `rows` and `cols`; 0 if C must not be cut */
     size_t cols;
-    size_t
-        tail_rows; /* the last share has at least tail_rows times `rows` rows; the last rows may be fewer */
-    size_t tail_cols; /* and tail_cols times `cols` columns */
+    size_t tail_rows; /* the last share has at least so many units of `rows`; its last unit may have fewer */
+    size_t tail_cols; /* and so many units of `cols` */
 };
 
 /* Enqueues a product by its plan on the lane, or loads the plan's kernels. */
