@@ -193,6 +193,11 @@ static void place_operands(struct kernel_arguments *arguments, const struct size
     arguments->b.lost = lost + sizes->m;
 }
 
+static enum mm_status clear(void *memory, size_t bytes, struct mm_lane *lane, struct mm_error *error) {
+    const cudaError_t code = cudaMemsetAsync(memory, 0, bytes, lane->stream);
+    return mm_cuda_status(lane->device, code, "clearing the workspace", error);
+}
+
 /* If the operand is stored, its halves go to memory that is kept with the operand, instead of the workspace.
  * The key of this memory contains `lines` and k, because a stack and its first matrix begin at one address.
  */
@@ -210,10 +215,7 @@ static enum mm_status keep_operand(struct kernel_arguments *arguments, unsigned 
     operand->max = (unsigned *)(void *)(memory + kept.max);
     operand->lost = (unsigned long long *)(void *)(memory + kept.lost);
     operand->tiles = memory + kept.tiles;
-    if (arguments->is_split[slot])
-        return MM_OK;
-    const cudaError_t code = cudaMemsetAsync(memory, 0, kept.zeros, lane->stream);
-    return mm_cuda_status(lane->device, code, "clearing the workspace", error);
+    return arguments->is_split[slot] ? MM_OK : clear(memory, kept.zeros, lane, error);
 }
 
 static void place_plan(struct kernel_arguments *arguments, const struct sizes *sizes,
@@ -263,11 +265,6 @@ static struct mm_layout split_layout(void) {
 
 static struct mm_layout repair_layout(void) {
     return layout_of(mm_fp32_repair_kernel, MM_FP32_REPAIR_THREADS, 0);
-}
-
-static enum mm_status clear(const struct offsets *offsets, struct mm_lane *lane, struct mm_error *error) {
-    const cudaError_t code = cudaMemsetAsync(lane->scratch, 0, offsets->zeros, lane->stream);
-    return mm_cuda_status(lane->device, code, "clearing the workspace", error);
 }
 
 /* Enqueues a kernel that scans or splits operands. Skips operands that an earlier job has split. */
@@ -333,7 +330,7 @@ static enum mm_status launch(const struct mm_plan *plan, const struct mm_product
                                          .plan.merges_path = mm_cuda_merges_paths(&lane->bands)};
     unsigned char *workspace = lane->scratch;
     place_operands(&arguments, &sizes, &offsets, workspace);
-    enum mm_status status = clear(&offsets, lane, error);
+    enum mm_status status = clear(workspace, offsets.zeros, lane, error);
     for (unsigned slot = 0; slot < 2 && status == MM_OK; slot++)
         status = keep_operand(&arguments, slot, lane, error);
     place_plan(&arguments, &sizes, &offsets, workspace);
