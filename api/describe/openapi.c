@@ -1,6 +1,6 @@
-/* Completes api/describe/openapi.json, which the build embeds, with facts that only this process knows. In
- * that document, a string that begins with @ is a marker. The server replaces each marker by the version, by
- * a list of names, by text from the table of statuses, or by references to components. */
+/* Completes api/describe/openapi.json, which the build embeds. In that document, a string that begins with @
+ * is a marker. The server replaces each marker by what only this process knows, by text from the table of
+ * statuses, or by members that many places of the document have. */
 #include "api/describe/describe.h"
 
 #include "api/embedded.h"
@@ -18,8 +18,8 @@ struct filling {
     size_t count;
     const char *version;
     FILE *out;
-    enum mm_op op;            /* operation of the current marker */
     struct mm_slice argument; /* text that follows the current marker's name, up to a quote */
+    struct mm_slice value;    /* `: {…}` behind that quote, without braces within; else empty */
 };
 
 /* A list of different names. The names come from the server's own tables, so none needs an escape in JSON. */
@@ -58,7 +58,7 @@ static void write_variants(const struct filling *filling) {
     for (size_t index = 0; index < filling->count; index++) {
         const struct mm_backend *backend = filling->devices[index]->backend;
         for (size_t row = 0; row < backend->variant_count; row++)
-            if (backend->variants[row].op == filling->op)
+            if (mm_slice_is(filling->argument, mm_op_name(backend->variants[row].op)))
                 add_once(&names, backend->variants[row].name);
     }
     write_names(filling->out, &names);
@@ -106,7 +106,7 @@ static void write_parameters(const struct filling *filling) {
  * a header's name and its component's name. */
 static void put_headers(FILE *out, struct mm_slice list) {
     struct mm_slice item, name;
-    fputs("\"headers\": {\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}, "
+    fputs("\"X-Request-Id\": {\"$ref\": \"#/components/headers/RequestId\"}, "
           "\"traceparent\": {\"$ref\": \"#/components/headers/Traceparent\"}",
           out);
     while (list.length > 0 && mm_slice_next(&list, ' ', &item)) {
@@ -114,19 +114,59 @@ static void put_headers(FILE *out, struct mm_slice list) {
         fprintf(out, ", \"%.*s\": ", (int)name.length, name.start);
         write_reference(out, "headers", item);
     }
-    fputs("}", out);
+}
+
+static void write_common_headers(const struct filling *filling) {
+    put_headers(filling->out, filling->argument);
 }
 
 static void write_headers(const struct filling *filling) {
+    fputs("\"headers\": {", filling->out);
     put_headers(filling->out, filling->argument);
+    fputs("}", filling->out);
 }
 
 /* The marker's argument is the name of a schema. Writes a response's headers, and its JSON by the schema. */
 static void write_json(const struct filling *filling) {
+    fputs("\"headers\": {", filling->out);
     put_headers(filling->out, mm_slice_of(""));
-    fputs(", \"content\": {\"application/json\": {\"schema\": ", filling->out);
+    fputs("}, \"content\": {\"application/json\": {\"schema\": ", filling->out);
     write_reference(filling->out, "schemas", filling->argument);
     fputs("}}", filling->out);
+}
+
+/* The marker's argument has an operationId, a schema and a summary. Writes an operation of the Open Inference
+ * Protocol that replies with this schema. */
+static void write_infer(const struct filling *filling) {
+    struct mm_slice summary = filling->argument, id = {0};
+    struct filling json = *filling;
+    (void)mm_slice_next(&summary, ' ', &id);
+    (void)mm_slice_next(&summary, ' ', &json.argument);
+    fprintf(filling->out,
+            "\"operationId\": \"%.*s\", \"tags\": [\"inference\"], \"summary\": \"%.*s\", "
+            "\"responses\": {\"200\": {\"description\": \"%.*s\", ",
+            (int)id.length, id.start, (int)summary.length, summary.start, (int)summary.length, summary.start);
+    write_json(&json);
+    fputs("}, \"default\": {\"$ref\": \"#/components/responses/InferError\"}}", filling->out);
+}
+
+/* The marker's argument lists required members. Writes the type of an object that has no other members than
+ * its properties. */
+static void write_object(const struct filling *filling) {
+    struct mm_slice rest = filling->argument, name;
+    fputs("\"type\": \"object\", \"additionalProperties\": false", filling->out);
+    if (rest.length > 0)
+        fputs(", \"required\": [", filling->out);
+    while (rest.length > 0 && mm_slice_next(&rest, ' ', &name))
+        fprintf(filling->out, "\"%.*s\"%s", (int)name.length, name.start, rest.start == NULL ? "]" : ", ");
+}
+
+/* The marker's argument lists members. Gives each of them the marker's value. */
+static void write_each(const struct filling *filling) {
+    struct mm_slice rest = filling->argument, name;
+    while (mm_slice_next(&rest, ' ', &name))
+        fprintf(filling->out, "\"%.*s\"%.*s%s", (int)name.length, name.start, (int)filling->value.length,
+                filling->value.start, rest.start == NULL ? "" : ", ");
 }
 
 /* The marker's argument is an HTTP status. Writes the schema of the problems that have this HTTP status. */
@@ -156,8 +196,9 @@ static void write_problem(const struct filling *filling) {
     for (size_t row = 0; row < sizeof more / sizeof more[0]; row++)
         if (mm_slice_is(filling->argument, more[row].http))
             headers = more[row].headers;
+    fputs("\"headers\": {", filling->out);
     put_headers(filling->out, mm_slice_of(headers));
-    fputs(", \"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {", filling->out);
+    fputs("}, \"content\": {\"" MM_PROBLEM_TYPE "\": {\"schema\": {", filling->out);
     write_schema(filling);
     fputs("}}}", filling->out);
 }
@@ -177,20 +218,22 @@ static void write_error(const struct filling *filling) {
 static const struct {
     const char *text;
     void (*write)(const struct filling *filling);
-    enum mm_op op;
 } markers[] = {
-    {"\"@version", write_version, MM_MATMUL},
-    {"\"@backends", write_backends, MM_MATMUL},
-    {"\"@matmul variants", write_variants, MM_MATMUL},
-    {"\"@dtypes", write_dtypes, MM_MATMUL},
-    {"\"@transpose variants", write_variants, MM_TRANSPOSE},
-    {"\"@parameters\": \"", write_parameters, MM_MATMUL},
-    {"\"@headers\": \"", write_headers, MM_MATMUL},
-    {"\"@json\": \"", write_json, MM_MATMUL},
-    {"\"@errors\": \"", write_errors, MM_MATMUL},
-    {"\"@schema\": \"", write_schema, MM_MATMUL},
-    {"\"@problem\": \"", write_problem, MM_MATMUL},
-    {"\"@error\": \"", write_error, MM_MATMUL},
+    {"\"@version", write_version},
+    {"\"@backends", write_backends},
+    {"\"@variants ", write_variants},
+    {"\"@dtypes", write_dtypes},
+    {"\"@parameters\": \"", write_parameters},
+    {"\"@headers\": \"", write_headers},
+    {"\"@common headers\": \"", write_common_headers},
+    {"\"@json\": \"", write_json},
+    {"\"@infer\": \"", write_infer},
+    {"\"@object\": \"", write_object},
+    {"\"@each ", write_each},
+    {"\"@errors\": \"", write_errors},
+    {"\"@schema\": \"", write_schema},
+    {"\"@problem\": \"", write_problem},
+    {"\"@error\": \"", write_error},
 };
 
 enum { MARKER_COUNT = sizeof markers / sizeof markers[0] };
@@ -201,18 +244,19 @@ static const char *fill_in(struct filling *filling, const char *text) {
     while (row < MARKER_COUNT && strncmp(text, markers[row].text, strlen(markers[row].text)) != 0)
         row++;
     assert(row < MARKER_COUNT);
-    filling->op = markers[row].op;
     text += strlen(markers[row].text);
     filling->argument = (struct mm_slice){text, strcspn(text, "\"")};
+    text += filling->argument.length + 1;
+    filling->value = (struct mm_slice){text, *text == ':' ? strcspn(text, "}") + 1 : 0};
     markers[row].write(filling);
-    return text + filling->argument.length + 1;
+    return text + filling->value.length;
 }
 
 char *mm_openapi_json(struct mm_device *const *devices, size_t count, const char *version, size_t *length) {
     struct mm_text text;
     const char *from = (const char *)mm_openapi_files.rows[0].text;
     const char *const end = from + mm_openapi_files.rows[0].bytes;
-    struct filling filling = {devices, count, version, mm_text_open(&text), MM_MATMUL, {NULL, 0}};
+    struct filling filling = {devices, count, version, mm_text_open(&text), {NULL, 0}, {NULL, 0}};
     if (filling.out == NULL)
         return NULL;
     while (from < end) {
