@@ -23,7 +23,7 @@
 struct scrape {
     FILE *out;
     const char *name; /* name of the metric that is being written */
-    unsigned first;   /* `first` of the metric's row */
+    size_t first;     /* `first` of the metric's row */
     struct mm_server *server;
     struct mm_device *const *devices; /* NULL until the engine is open */
     size_t device_count;
@@ -37,8 +37,10 @@ struct scrape {
     uint64_t queue_jobs;
     uint64_t queue_jobs_max;
     uint64_t queue_bytes;
-    uint64_t queue_wait_ns[2]; /* expected for the busiest device, and the limit */
-    uint64_t in_flight;        /* requests in progress, without GET /metrics itself */
+    double queue_wait_s; /* expected for the busiest device */
+    double queue_wait_s_max;
+    double started_s;
+    uint64_t in_flight; /* requests in progress, without GET /metrics itself */
     uint64_t connections_active;
     uint64_t connections_idle;
     uint64_t staging_used;
@@ -129,8 +131,9 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes each variant's kernel times, or operations if `flops`. Skips backends without open devices. */
-static void write_variants(const struct scrape *scrape, bool flops) {
+/* Writes each variant's operations if `first` is 1, otherwise its kernel times. Skips backends without open
+ * devices. */
+static void write_variants(const struct scrape *scrape) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
         const struct mm_backend *backend = scrape->devices[device]->backend;
@@ -141,21 +144,13 @@ static void write_variants(const struct scrape *scrape, bool flops) {
                                                 {"op", mm_op_name(variant->op)});
             if (mm_variant_is_auto(variant))
                 continue;
-            if (!flops)
+            if (scrape->first == 0)
                 put_histogram(scrape, labels, &scrape->counts.kernels[slot]);
             else if (variant->op == MM_MATMUL)
                 put_number(scrape, labels, scrape->counts.flops[slot]);
         }
         before = backend; /* devices of one backend are next to each other */
     }
-}
-
-static void write_kernels(const struct scrape *scrape) {
-    write_variants(scrape, false);
-}
-
-static void write_flops(const struct scrape *scrape) {
-    write_variants(scrape, true);
 }
 
 /* Returns the account `index`, or NULL after the last account. If requests need no keys, or if everybody may
@@ -244,8 +239,10 @@ static void write_device_memory(const struct scrape *scrape) {
     }
 }
 
-static void write_queue_wait(const struct scrape *scrape) {
-    put_number(scrape, NO_LABELS, (double)scrape->queue_wait_ns[scrape->first] / 1e9);
+/* Writes the number at the offset `first` of the scrape. */
+static void write_number(const struct scrape *scrape) {
+    const void *at = (const char *)scrape + scrape->first;
+    put_number(scrape, NO_LABELS, *(const double *)at);
 }
 
 static void write_gpus(const struct scrape *scrape) {
@@ -300,14 +297,6 @@ static void write_build(const struct scrape *scrape) {
     put_count(scrape, labels, 1);
 }
 
-static void write_cpu_seconds(const struct scrape *scrape) {
-    put_number(scrape, NO_LABELS, scrape->process.cpu_seconds);
-}
-
-static void write_started(const struct scrape *scrape) {
-    put_number(scrape, NO_LABELS, scrape->server->started_seconds);
-}
-
 /* One value of a label, and the offset of its count in struct scrape. */
 struct sample {
     const char *value; /* NULL ends a list of samples */
@@ -317,9 +306,10 @@ struct sample {
 #define AT(member) offsetof(struct scrape, member)
 #define SAMPLES(...) ((const struct sample[]){__VA_ARGS__, {NULL, 0}})
 
-/* Three kinds of rows of the metrics table. COUNT is one count. COUNTS has one count for each value of a
- * label. ARRAY has the counts first_ to end_ - 1 of an array, and `name` returns the label's value for an
- * index. */
+/* Kinds of rows of the metrics table. NUMBER is one double. COUNT is one count. COUNTS has one count for each
+ * value of a label. ARRAY has the counts first_ to end_ - 1 of an array, and `name` returns the label's value
+ * for an index. */
+#define NUMBER(member) .write = write_number, .first = AT(member)
 #define COUNT(member) .samples = SAMPLES({"", AT(member)})
 #define COUNTS(label_, ...) .label = (label_), .samples = SAMPLES(__VA_ARGS__)
 #define ARRAY(label_, name, member, first_, end_)                                                            \
@@ -334,7 +324,7 @@ static const struct family {
     const struct sample *samples;               /* NULL: the counts are in an array */
     const char *(*name_of)(unsigned index);
     size_t array_at;
-    unsigned first;
+    size_t first;
     unsigned end;
 } families[] = {
     {"matmuld_http_requests_total", "counter",
@@ -348,7 +338,7 @@ static const struct family {
     {"matmuld_kernel_duration_seconds", "histogram",
      "Kernel time of each product by the device's clock, even if its client has left; a launch that several "
      "products share counts for each of them.",
-     .write = write_kernels},
+     .write = write_variants},
     {"matmuld_path_total", "counter",
      "Products of variants that have several ways to a result, by the way taken.",
      ARRAY("path", mm_path_name, counts.paths, MM_PATH_NONE + 1, MM_PATH_COUNT)},
@@ -369,10 +359,9 @@ static const struct family {
     {"matmuld_queue_bytes", "gauge", "Bytes of the operands and results of products that wait.",
      COUNT(queue_bytes)},
     {"matmuld_queue_wait_seconds", "gauge",
-     "Expected time of the jobs of the busiest device, by measured rates.", .write = write_queue_wait},
+     "Expected time of the jobs of the busiest device, by measured rates.", NUMBER(queue_wait_s)},
     {"matmuld_queue_wait_seconds_max", "gauge",
-     "The longest expected wait of an accepted job (--queue-wait-ms).", .write = write_queue_wait,
-     .first = 1},
+     "The longest expected wait of an accepted job (--queue-wait-ms).", NUMBER(queue_wait_s_max)},
     {"matmuld_requests_in_flight", "gauge",
      "Requests whose head was received and whose reply is not complete, without this one.", COUNT(in_flight)},
     {"matmuld_connections", "gauge", "Open connections; active: with a request, this one included.",
@@ -422,7 +411,7 @@ static const struct family {
             {"kernel", AT(counts.cancelled[MM_SPAN_KERNEL])},
             {"encode", AT(counts.cancelled[MM_SPAN_ENCODE])}, {"send", AT(counts.cancelled[MM_STAGE_SEND])})},
     {"matmuld_flops_total", "counter", "Floating-point operations of the kernels that ran: 2mnk a product.",
-     .write = write_flops},
+     .write = write_variants, .first = 1},
     {"matmuld_device_failed", "gauge", "1 if the device has failed and takes no more work, else 0.",
      .write = write_device_failed},
     {"matmuld_device_memory_bytes", "gauge", "Memory of each working device; the CPU's is the host's.",
@@ -458,14 +447,13 @@ static const struct family {
     {"nv_gpu_power_usage", "gauge", "Power of the GPU in watts.", .write = write_gpus,
      .first = MM_GPU_POWER_W},
     {"process_cpu_seconds_total", "counter", "User and system time of the process.",
-     .write = write_cpu_seconds},
+     NUMBER(process.cpu_seconds)},
     {"process_resident_memory_bytes", "gauge", "Resident memory of the process.",
      COUNT(process.resident_bytes)},
     {"process_virtual_memory_bytes", "gauge", "Virtual memory of the process.", COUNT(process.virtual_bytes)},
     {"process_open_fds", "gauge", "Open file descriptors.", COUNT(process.descriptors)},
     {"process_max_fds", "gauge", "The limit on open file descriptors.", COUNT(process.descriptors_max)},
-    {"process_start_time_seconds", "gauge", "When the process started, since the epoch.",
-     .write = write_started},
+    {"process_start_time_seconds", "gauge", "When the process started, since the epoch.", NUMBER(started_s)},
 };
 
 static void write_counts(const struct scrape *scrape, const struct family *family) {
@@ -474,7 +462,7 @@ static void write_counts(const struct scrape *scrape, const struct family *famil
     for (; sample != NULL && sample->value != NULL; sample++)
         put_count(scrape, LABELS({family->label, family->label == NULL ? NULL : sample->value}),
                   *(const uint64_t *)((const char *)scrape + sample->at));
-    for (unsigned index = family->first; index < family->end; index++)
+    for (unsigned index = (unsigned)family->first; index < family->end; index++)
         put_count(scrape, LABELS({family->label, family->name_of(index)}), array[index]);
 }
 
@@ -507,13 +495,14 @@ static void look(struct scrape *scrape, struct mm_server *server) {
     scrape->is_ready = mm_server_is_ready(server, &error) == MM_OK;
     scrape->is_draining = mm_server_is_leaving(server);
     scrape->queue_jobs_max = server->options->queue_depth;
-    scrape->queue_wait_ns[1] = server->options->queue_wait_ms * UINT64_C(1000000);
+    scrape->queue_wait_s_max = (double)server->options->queue_wait_ms / 1e3;
+    scrape->started_s = server->started_seconds;
     if (engine != NULL) {
         const struct mm_queue_state queue = mm_queue_look(mm_engine_queue(engine));
         scrape->devices = mm_engine_devices(engine, &scrape->device_count);
         scrape->queue_jobs = queue.jobs_waiting;
         scrape->queue_bytes = queue.bytes_waiting;
-        scrape->queue_wait_ns[0] = queue.wait_ns;
+        scrape->queue_wait_s = (double)queue.wait_ns / 1e9;
         scrape->self_tests = mm_engine_watch_counts(engine);
     }
     for (size_t index = 0; index < scrape->device_count; index++)
