@@ -53,14 +53,12 @@ static enum mm_status fail_condition(struct mm_request *request, const char *nam
 }
 
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
-                                         char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there) {
+                                         char etag[MM_ETAG_MAX + 1]) {
     struct mm_store *store = request->server->store;
     struct mm_stored *value = mm_store_acquire(store, request->space, name, false, mm_clock_ns());
-    *is_there = value != NULL;
     strcpy(etag, value == NULL ? "" : value->etag);
     mm_store_release(store, value);
-    *expected = mm_condition_is_given(request) ? etag : NULL;
-    const char *tag = *is_there ? etag : NULL;
+    const char *tag = etag[0] == '\0' ? NULL : etag;
     const enum mm_condition condition = mm_condition_decide(request, tag);
     return condition == MM_CONDITION_HOLDS ? MM_OK : fail_condition(request, name, condition, tag);
 }
@@ -285,16 +283,16 @@ const struct mm_route_state mm_matrix_get_state = {
 
 /* If another request replaces the value between the check and the removal, checks again. */
 enum mm_status mm_matrix_delete(struct mm_request *request) {
-    const char *name = mm_matrix_name(request), *expected;
+    const char *name = mm_matrix_name(request);
     char etag[MM_ETAG_MAX + 1];
-    bool is_there;
+    const char *const expected = mm_condition_is_given(request) ? etag : NULL;
     struct mm_parameters query = {.table = &mm_parameters_none};
     enum mm_status status = mm_matrix_check_name(request, MM_STORE_DELETE);
     if (status == MM_OK)
         status = mm_input_read_query(request, &query);
     while (status == MM_OK) {
-        status = mm_matrix_check_condition(request, name, etag, &expected, &is_there);
-        if (!is_there) /* a missing matrix has no conditions (RFC 9110, 13.2.1) */
+        status = mm_matrix_check_condition(request, name, etag);
+        if (etag[0] == '\0') /* a missing matrix has no conditions (RFC 9110, 13.2.1) */
             status = mm_store_fail_missing("name", name, &request->error);
         if (status == MM_OK &&
             mm_store_remove(request->server->store, request->space, name, expected, mm_clock_ns()))

@@ -10,9 +10,8 @@ const char *mm_matrix_name(const struct mm_request *request);
 /* Checks the name in the path, and records `op` for the metrics. On failure sets request->error. */
 enum mm_status mm_matrix_check_name(struct mm_request *request, enum mm_store_op op);
 
-/* Checks the headers If-Match and If-None-Match against the current value of `name`. Sets *is_there to
- * whether the name has a value, and `etag` to the value's tag or "". Sets *expected to `etag`, or to NULL if
- * the request has no conditions; pass it on to mm_store_put or mm_store_remove. Fails with
- * MM_PRECONDITION_FAILED, or with MM_BAD_REQUEST if a header cannot be read. */
+/* Checks the headers If-Match and If-None-Match against the current value of `name`. Sets `etag` to the
+ * value's tag, or to "" if the name has no value. Fails with MM_PRECONDITION_FAILED, or with MM_BAD_REQUEST
+ * if a header cannot be read. */
 enum mm_status mm_matrix_check_condition(struct mm_request *request, const char *name,
-                                         char etag[MM_ETAG_MAX + 1], const char **expected, bool *is_there);
+                                         char etag[MM_ETAG_MAX + 1]);

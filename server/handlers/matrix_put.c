@@ -7,6 +7,7 @@
 #include "api/element.h"
 #include "api/npy/npy.h"
 #include "server/handlers/input.h"
+#include "server/http/condition.h"
 #include "server/http/upload.h"
 #include "server/http/reply.h"
 #include "server/http/routes.h"
@@ -78,13 +79,16 @@ static enum mm_status plan(struct mm_request *request) {
     return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
 }
 
+static bool is_binary(const struct put *put) {
+    return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
+}
+
 /* Returns how many bytes to reserve in the store before the body arrives: the length of a binary body, or 0.
  * A text, or a small body that can be a text, gets its space after the whole body has arrived. */
 static size_t expected_bytes(const struct mm_request *request) {
-    const struct mm_codec *decoder = put_of(request)->input.decoder;
-    const bool is_binary = decoder == &mm_raw_codec || decoder == &mm_npy_codec ||
-                           (decoder == NULL && !mm_upload_is_small(request));
-    return is_binary ? request->upload.content_length : 0;
+    const struct put *put = put_of(request);
+    const bool may_be_binary = put->input.decoder == NULL && !mm_upload_is_small(request);
+    return is_binary(put) || may_be_binary ? request->upload.content_length : 0;
 }
 
 static bool stores_matrices(const struct mm_request *request) {
@@ -106,15 +110,13 @@ static enum mm_status reserve(struct mm_request *request) {
 enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     struct put *put = put_of(request);
     char etag[MM_ETAG_MAX + 1];
-    const char *expected;
-    bool is_there;
     mm_operands_init(&put->values.operands, &kind);
     put->input.operands = &put->values.operands;
     enum mm_status status = mm_matrix_check_name(request, MM_STORE_PUT);
     if (status == MM_OK)
         status = read_query(request);
     if (status == MM_OK)
-        status = mm_matrix_check_condition(request, mm_matrix_name(request), etag, &expected, &is_there);
+        status = mm_matrix_check_condition(request, mm_matrix_name(request), etag);
     if (status == MM_OK)
         status = mm_upload_check_limit(request);
     if (status == MM_OK && put->input.decoder != NULL)
@@ -159,10 +161,6 @@ static void choose_npy(struct mm_request *request, char first) {
     if (put_of(request)->input.decoder == NULL && first == '\x93' &&
         choose_decoder(request, true, first) == MM_OK)
         (void)plan(request);
-}
-
-static bool is_binary(const struct put *put) {
-    return put->input.decoder == &mm_raw_codec || put->input.decoder == &mm_npy_codec;
 }
 
 /* Copies the body's first bytes to `head`: buffered bytes, then new bytes. Returns how many it copied. */
@@ -322,20 +320,19 @@ static enum mm_status store_value(struct mm_request *request, struct mm_stored *
     struct mm_device_copy *copy = put->only_copy;
     struct mm_buffer none = {0};
     struct mm_buffer *memory = operands->views_body ? &request->upload.body : &operands->storage;
-    struct mm_store_content content = {.shape = operands->of[0].shape,
-                                       .dtype = operands->dtype,
-                                       .data = copy != NULL ? NULL : operands->of[0].view.data,
-                                       .memory = copy != NULL ? &none : memory,
-                                       .reservation = &request->memory,
-                                       .only_copy = copy,
-                                       .ttl_ns = put->values.ttl_s * UINT64_C(1000000000)};
     char etag[MM_ETAG_MAX + 1];
-    bool is_there;
+    const struct mm_store_content content = {.shape = operands->of[0].shape,
+                                             .dtype = operands->dtype,
+                                             .data = copy != NULL ? NULL : operands->of[0].view.data,
+                                             .memory = copy != NULL ? &none : memory,
+                                             .reservation = &request->memory,
+                                             .only_copy = copy,
+                                             .ttl_ns = put->values.ttl_s * UINT64_C(1000000000),
+                                             .expected = mm_condition_is_given(request) ? etag : NULL};
     enum mm_status status;
     do {
         request->error = (struct mm_error){0};
-        status =
-            mm_matrix_check_condition(request, mm_matrix_name(request), etag, &content.expected, &is_there);
+        status = mm_matrix_check_condition(request, mm_matrix_name(request), etag);
         if (status != MM_OK)
             return status;
         status = mm_store_put(request->server->store, &put->slot, mm_matrix_name(request), &content,

@@ -7,14 +7,11 @@
 
 enum mm_status mm_operation_check_out(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    const char *expected;
-    bool is_there;
     operation->is_conditional = mm_condition_is_given(request);
     operation->is_out_in_query = operation->call.out[0] != '\0';
     if (!operation->is_conditional || !operation->is_out_in_query || request->server->store == NULL)
         return MM_OK;
-    return mm_matrix_check_condition(request, operation->call.out, operation->expected_etag, &expected,
-                                     &is_there);
+    return mm_matrix_check_condition(request, operation->call.out, operation->expected_etag);
 }
 
 /* Refuses conditions if `out` is only in the body, because conditions are checked before the body arrives. */
