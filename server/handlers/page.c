@@ -49,14 +49,9 @@ static enum mm_status reply_file(struct mm_request *request, const char *name) {
     return mm_reply_page(request, file, type, coding);
 }
 
-enum mm_status mm_page_index(struct mm_request *request) {
-    return reply_file(request, "index.html");
-}
-
-enum mm_status mm_page_docs(struct mm_request *request) {
-    return reply_file(request, "docs.html");
-}
-
-enum mm_status mm_page_file(struct mm_request *request) {
-    return reply_file(request, request->path + strlen("/page/"));
+enum mm_status mm_page_get(struct mm_request *request) {
+    const char *path = request->path;
+    return reply_file(request, strcmp(path, "/") == 0       ? "index.html"
+                               : strcmp(path, "/docs") == 0 ? "docs.html"
+                                                            : path + strlen("/page/"));
 }

@@ -67,6 +67,12 @@ static const char *store_off(const struct mm_options *options) {
     return options->store_bytes_max == 0 ? "--store-memory 0" : NULL;
 }
 
+#define PAGE(path_)                                                                                          \
+    {                                                                                                        \
+        .method = "GET", .path = path_, .entry = MM_ENTRY_OPEN, .complete = mm_page_get,                     \
+        .switched_off = page_off                                                                             \
+    }
+
 static const struct mm_route routes[] = {
     {.method = "POST",
      .path = "/v1/matmul",
@@ -139,21 +145,9 @@ static const struct mm_route routes[] = {
     {.method = "GET", .path = "/readyz", .entry = MM_ENTRY_HEALTH, .complete = readyz},
     {.method = "GET", .path = "/openapi.json", .entry = MM_ENTRY_OPEN, .complete = openapi},
     {.method = "GET", .path = "/metrics", .entry = MM_ENTRY_METRICS, .complete = mm_scrape},
-    {.method = "GET",
-     .path = "/",
-     .entry = MM_ENTRY_OPEN,
-     .complete = mm_page_index,
-     .switched_off = page_off},
-    {.method = "GET",
-     .path = "/docs",
-     .entry = MM_ENTRY_OPEN,
-     .complete = mm_page_docs,
-     .switched_off = page_off},
-    {.method = "GET",
-     .path = "/page/{name}",
-     .entry = MM_ENTRY_OPEN,
-     .complete = mm_page_file,
-     .switched_off = page_off},
+    PAGE("/"),
+    PAGE("/docs"),
+    PAGE("/page/{name}"),
 };
 
 enum { ROUTE_COUNT = sizeof routes / sizeof routes[0] };

@@ -133,9 +133,7 @@ enum mm_status mm_matrix_list(struct mm_request *request);
 enum mm_status mm_source_file_get(struct mm_request *request);
 
 /* GET /, /docs and /page/NAME (server/handlers/page.c). */
-enum mm_status mm_page_index(struct mm_request *request);
-enum mm_status mm_page_docs(struct mm_request *request);
-enum mm_status mm_page_file(struct mm_request *request);
+enum mm_status mm_page_get(struct mm_request *request);
 
 /* POST /v1/benchmark (server/handlers/benchmark.c). */
 enum mm_status mm_benchmark_admit(struct mm_request *request);
