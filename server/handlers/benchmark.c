@@ -40,19 +40,16 @@ enum mm_status mm_benchmark_admit(struct mm_request *request) {
     struct mm_server *server = request->server;
     char accept[MM_ACCEPT_BYTES];
     struct mm_parameters query = {.table = &mm_parameters_none};
-    enum mm_status status = check_type(request, false, 0);
-    if (status == MM_OK)
-        status = mm_benchmark_choose_format(mm_request_list(request, MM_HEADER_ACCEPT, accept, NULL),
-                                            &run_of(request)->format, &request->error);
-    if (status == MM_OK)
-        status = mm_input_read_query(request, &query);
-    if (status == MM_OK)
-        status = mm_server_takes_jobs(server, &request->error);
-    if (status == MM_OK && __atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
-        status = fail_busy(request);
-    return status != MM_OK ? status
-                           : mm_queue_check_depth(mm_engine_queue(mm_server_engine(server)),
-                                                  request->memory.client, &request->error);
+    if (check_type(request, false, 0) != MM_OK ||
+        mm_benchmark_choose_format(mm_request_list(request, MM_HEADER_ACCEPT, accept, NULL),
+                                   &run_of(request)->format, &request->error) != MM_OK ||
+        mm_input_read_query(request, &query) != MM_OK ||
+        mm_server_takes_jobs(server, &request->error) != MM_OK)
+        return request->error.status;
+    if (__atomic_load_n(&server->benchmarking, __ATOMIC_RELAXED) != 0)
+        return fail_busy(request);
+    return mm_queue_check_depth(mm_engine_queue(mm_server_engine(server)), request->memory.client,
+                                &request->error);
 }
 
 static enum mm_status decode(struct mm_request *request, struct mm_benchmark_call *call) {

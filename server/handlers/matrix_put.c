@@ -112,21 +112,12 @@ enum mm_status mm_matrix_put_admit(struct mm_request *request) {
     char etag[MM_ETAG_MAX + 1];
     mm_operands_init(&put->values.operands, &kind);
     put->input.operands = &put->values.operands;
-    enum mm_status status = mm_matrix_check_name(request, MM_STORE_PUT);
-    if (status == MM_OK)
-        status = read_query(request);
-    if (status == MM_OK)
-        status = mm_matrix_check_condition(request, mm_matrix_name(request), etag);
-    if (status == MM_OK)
-        status = mm_upload_check_limit(request);
-    if (status == MM_OK && put->input.decoder != NULL)
-        status = plan(request);
-    if (status == MM_OK && mm_server_engine(request->server) != NULL) /* without an engine, refused below */
-        status = reserve(request);
-    if (status == MM_OK)
-        status = mm_server_takes_jobs(request->server, &request->error);
-    if (status != MM_OK)
-        return status;
+    if (mm_matrix_check_name(request, MM_STORE_PUT) != MM_OK || read_query(request) != MM_OK ||
+        mm_matrix_check_condition(request, mm_matrix_name(request), etag) != MM_OK ||
+        mm_upload_check_limit(request) != MM_OK || (put->input.decoder != NULL && plan(request) != MM_OK) ||
+        (mm_server_engine(request->server) != NULL && reserve(request) != MM_OK) ||
+        mm_server_takes_jobs(request->server, &request->error) != MM_OK) /* refuses if there is no engine */
+        return request->error.status;
     request->memory.is_for_store = !stores_matrices(request);
     if (expected_bytes(request) > MM_UPLOAD_CHUNK_BYTES && stores_matrices(request))
         request->upload.mode = MM_UPLOAD_UNDECIDED;

@@ -61,6 +61,7 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
     const struct mm_call *call = &operation->call;
     struct mm_engine *engine = mm_server_engine(request->server);
     const struct mm_shape *shapes[MM_OPERANDS_MAX] = {NULL};
+    const enum mm_op op = call->operands.kind->op;
     operation->job.product = mm_call_product(call);
     operation->job.verify = call->verify;
     for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
@@ -69,24 +70,18 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
         shapes[index] = mm_operand_is_absent(operand) ? NULL : &operand->shape;
     }
     operation->shape = mm_operands_result(&call->operands);
-    enum mm_status status = choose_reply(operation, error);
-    if (status == MM_OK)
-        status = mm_call_epilogue(call, &operation->job.product, error);
-    if (status == MM_OK)
-        status = mm_engine_choose(engine, call->operands.kind->op, call->backend, call->variant,
-                                  &operation->job, error);
-    if (status == MM_OK)
-        status = mm_shape_conform(call->operands.kind->op, shapes, &operation->job.product, &operation->stack,
-                                  error);
+    if (choose_reply(operation, error) != MM_OK ||
+        mm_call_epilogue(call, &operation->job.product, error) != MM_OK ||
+        mm_engine_choose(engine, op, call->backend, call->variant, &operation->job, error) != MM_OK ||
+        mm_shape_conform(op, shapes, &operation->job.product, &operation->stack, error) != MM_OK)
+        return error->status;
     if (operation->job.product.addend.rows == 0)
         operation->job.sources[MM_OPERAND_ADDEND] = (struct mm_source){.kind = MM_SOURCE_HOST}; /* not read */
-    if (status == MM_OK)
-        status = check_result(request, error);
-    if (status == MM_OK)
-        status = mm_engine_divide(engine, call->devices, &operation->job, error);
-    if (status == MM_OK)
-        status = mm_engine_check(engine, &operation->job, error);
-    return status == MM_OK ? mm_operation_check_verify(request, error) : status;
+    if (check_result(request, error) != MM_OK ||
+        mm_engine_divide(engine, call->devices, &operation->job, error) != MM_OK ||
+        mm_engine_check(engine, &operation->job, error) != MM_OK)
+        return error->status;
+    return mm_operation_check_verify(request, error);
 }
 
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {

@@ -78,29 +78,26 @@ void mm_operation_begin(struct mm_request *request) {
 
 enum mm_status mm_operation_admit(struct mm_request *request) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = mm_server_takes_jobs(request->server, &request->error);
-    if (status == MM_OK)
-        status = check_head(request);
-    if (status == MM_OK)
-        status = mm_queue_check_depth(mm_engine_queue(mm_server_engine(request->server)),
-                                      request->memory.client, &request->error);
-    if (status == MM_OK)
-        mm_input_begin_reading(request, &operation->input);
-    return status;
+    if (mm_server_takes_jobs(request->server, &request->error) != MM_OK || check_head(request) != MM_OK ||
+        mm_queue_check_depth(mm_engine_queue(mm_server_engine(request->server)), request->memory.client,
+                             &request->error) != MM_OK)
+        return request->error.status;
+    mm_input_begin_reading(request, &operation->input);
+    return MM_OK;
 }
 
 static enum mm_status admit(struct mm_request *request, enum mm_op op) {
     struct mm_operation *operation = mm_operation_of(request);
     mm_call_init(&operation->call, op);
     mm_operation_begin(request);
-    enum mm_status status = read_query(request);
-    if (status != MM_OK)
-        return status;
+    if (read_query(request) != MM_OK)
+        return request->error.status;
     request->deadline_ns = mm_operation_deadline_ns(request);
-    status = mm_operation_check_out(request);
-    if (status == MM_OK && operation->input.decoder != NULL)
-        status = mm_input_plan(request, &operation->input, request->upload.content_length);
-    return status == MM_OK ? mm_operation_admit(request) : status;
+    if (mm_operation_check_out(request) != MM_OK ||
+        (operation->input.decoder != NULL &&
+         mm_input_plan(request, &operation->input, request->upload.content_length) != MM_OK))
+        return request->error.status;
+    return mm_operation_admit(request);
 }
 
 enum mm_status mm_matmul_admit(struct mm_request *request) {

@@ -125,21 +125,17 @@ static void place_matrices(struct mm_operation *operation, const struct need *ne
 
 enum mm_status mm_operation_acquire_need(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
-    enum mm_status status = check_reply(operation, error);
-    if (status != MM_OK)
-        return status;
+    if (check_reply(operation, error) != MM_OK)
+        return error->status;
     const struct need need = find_need(operation);
     request->memory.is_for_store = need.result_bytes > 0;
-    status = mm_reservation_ensure(&request->memory, sum(&need), error);
-    if (status == MM_OK)
-        status = acquire(request, need.scratch_bytes, &operation->scratch, error);
-    if (status == MM_OK)
-        status = acquire(request, need.result_bytes, &operation->result, error);
-    if (status == MM_OK)
-        status = acquire(request, need.output_bytes, &operation->output, error);
-    if (status == MM_OK)
-        place_matrices(operation, &need);
-    return status;
+    if (mm_reservation_ensure(&request->memory, sum(&need), error) != MM_OK ||
+        acquire(request, need.scratch_bytes, &operation->scratch, error) != MM_OK ||
+        acquire(request, need.result_bytes, &operation->result, error) != MM_OK ||
+        acquire(request, need.output_bytes, &operation->output, error) != MM_OK)
+        return error->status;
+    place_matrices(operation, &need);
+    return MM_OK;
 }
 
 enum mm_status mm_operation_check_need(struct mm_request *request) {

@@ -146,20 +146,13 @@ static bool expects_continue(const struct mm_request *request, const char *versi
 }
 
 static enum mm_status check_head(struct mm_request *request, const char *method) {
-    enum mm_status status = mm_route_find(request, method);
-    if (status == MM_OK)
-        status = mm_bearer_check(request);
-    if (status == MM_OK)
-        mm_client_acquire(request);
-    if (status == MM_OK)
-        status = check_site(request);
-    if (status == MM_OK)
-        status = mm_upload_check(request);
-    if (status == MM_OK && request->route->body != MM_BODY_NONE)
-        status = mm_head_check_coding(request);
-    if (status == MM_OK && request->route->admit != NULL)
-        status = request->route->admit(request);
-    return status;
+    if (mm_route_find(request, method) != MM_OK || mm_bearer_check(request) != MM_OK)
+        return request->error.status;
+    mm_client_acquire(request);
+    if (check_site(request) != MM_OK || mm_upload_check(request) != MM_OK ||
+        (request->route->body != MM_BODY_NONE && mm_head_check_coding(request) != MM_OK))
+        return request->error.status;
+    return request->route->admit == NULL ? MM_OK : request->route->admit(request);
 }
 
 bool mm_request_is_large(const struct mm_request *request) {
