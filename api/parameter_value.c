@@ -8,7 +8,6 @@
 #include "gpu/store/store.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,15 +87,6 @@ static bool read_shape(const struct mm_value *given, struct mm_shape *shape) {
     return true;
 }
 
-/* Reads a JSON number. A number of MM_PARAMETER_WHOLE_MAX or more becomes 2⁶⁴−1. */
-static bool read_number(const struct mm_value *given, double least, uint64_t *number) {
-    const double value = given->number;
-    if (given->kind != MM_VALUE_NUMBER || !(value >= least) || floor(value) != value)
-        return false;
-    *number = value < (double)MM_PARAMETER_WHOLE_MAX ? (uint64_t)value : UINT64_MAX;
-    return true;
-}
-
 void mm_kind_describe(const struct mm_value *given, bool is_text, char *out, size_t out_bytes) {
     if (is_text)
         snprintf(out, out_bytes, "%.*s%s", given->length > 40 ? 40 : (int)given->length, given->text,
@@ -149,7 +139,8 @@ static bool read_activation(const struct mm_value *given, enum mm_activation *ac
 static bool read_bounded(enum mm_kind kind, const struct mm_value *given, bool is_text, uint64_t *number) {
     const unsigned least = kind == MM_KIND_DIMENSION ? 0 : 1;
     const struct mm_slice text = {given->text, given->length};
-    if (is_text ? !mm_slice_whole(text, number, NULL) || *number < least : !read_number(given, least, number))
+    if (is_text ? !mm_slice_whole(text, number, NULL) || *number < least
+                : !mm_value_whole(given, least, DBL_MAX, number))
         return false;
     if (kind == MM_KIND_COUNT)
         return *number <= UINT32_MAX;

@@ -1,4 +1,4 @@
-/* Describes values in words, for errors. */
+/* Reads whole numbers, and describes values in words, for errors. */
 #include "api/value.h"
 
 #include <float.h>
@@ -34,6 +34,14 @@ void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes
         snprintf(out, out_bytes, "an empty array");
     else
         snprintf(out, out_bytes, "%s", mm_value_kind_name(value->kind));
+}
+
+bool mm_value_whole(const struct mm_value *value, double least, double most, uint64_t *number) {
+    const double given = value->number;
+    if (value->kind != MM_VALUE_NUMBER || !(given >= least && given <= most) || floor(given) != given)
+        return false;
+    *number = given < 0x1p53 ? (uint64_t)given : UINT64_MAX;
+    return true;
 }
 
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,

@@ -3,7 +3,9 @@
 
 #include "gpu/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum mm_value_kind {
     MM_VALUE_NULL,
@@ -27,6 +29,10 @@ const char *mm_value_kind_name(enum mm_value_kind kind);
 
 /* Writes the value for an error, such as `null` or `2.5`. Cuts long texts. */
 void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes);
+
+/* Reads a whole number from `least` to `most`. A number of 2⁵³ or more becomes 2⁶⁴−1. False if the value is
+ * another one. */
+bool mm_value_whole(const struct mm_value *value, double least, double most, uint64_t *number);
 
 /* Fails with MM_BAD_REQUEST and the sentence "NAME VERB GOT, but must be EXPECTED". VERB is "is" or "has". */
 enum mm_status mm_fail_form(const char *name, const char *verb, const char *expected, const char *got,

@@ -182,6 +182,15 @@ static bool is_quick(const void *argument) {
     return reading->event == MM_MULTIPART_END || (begun <= reading->bytes && reading->bytes - begun <= SHORT);
 }
 
+/* Ends the reading with this status. After MM_BUSY the caller may call `finish` again. */
+static enum mm_status end(struct reading *reading, struct mm_operands *into, enum mm_status status) {
+    if (status == MM_OK)
+        memcpy(into, reading->form.into, into->kind->bytes);
+    if (status != MM_BUSY)
+        free(reading);
+    return status;
+}
+
 static enum mm_status finish(void *argument, struct mm_operands *into, const struct mm_body *body,
                              struct mm_error *error) {
     struct reading *reading = argument;
@@ -191,11 +200,7 @@ static enum mm_status finish(void *argument, struct mm_operands *into, const str
         status = mm_form_complete(&reading->form, body->data, error);
     else if (error != NULL)
         *error = reading->error;
-    if (status == MM_OK)
-        memcpy(into, reading->form.into, into->kind->bytes);
-    if (status != MM_BUSY)
-        free(reading);
-    return status;
+    return end(reading, into, status);
 }
 
 static const struct mm_body_reader reader = {begin, feed, NULL, is_quick, finish, free};
@@ -250,11 +255,7 @@ static enum mm_status finish_alone(void *argument, struct mm_operands *into, con
         operand->bytes = body->bytes - operand->elements;
         status = mm_form_complete(&reading->form, data == NULL ? none : data, error);
     }
-    if (status == MM_OK)
-        memcpy(into, reading->form.into, into->kind->bytes);
-    if (status != MM_BUSY)
-        free(reading);
-    return status;
+    return end(reading, into, status);
 }
 
 const struct mm_body_reader mm_file_reader = {begin_alone,    feed_alone,   NULL,

@@ -64,18 +64,12 @@ static bool find_parameter(const char *text, const char *end, const char *name, 
     return true;
 }
 
-/* Whether RFC 2046 allows the text as a boundary. */
+/* Whether RFC 2046 allows the text, a part of a C string, as a boundary. */
 static bool is_boundary(struct mm_slice text) {
-    static const char others[] = "'()+_,-./:=? ";
-    if (text.length < 1 || text.length > MM_MULTIPART_BOUNDARY_MAX || text.start[text.length - 1] == ' ')
-        return false;
-    for (size_t index = 0; index < text.length; index++) {
-        char c = text.start[index];
-        bool letter = mm_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!letter && (c == '\0' || strchr(others, c) == NULL))
-            return false;
-    }
-    return true;
+    static const char allowed[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=? ";
+    return text.length >= 1 && text.length <= MM_MULTIPART_BOUNDARY_MAX &&
+           text.start[text.length - 1] != ' ' && strspn(text.start, allowed) >= text.length;
 }
 
 enum mm_status mm_multipart_begin(struct mm_multipart *multipart, const char *content_type,

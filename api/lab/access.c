@@ -93,15 +93,13 @@ static enum mm_status read_offsets(struct mm_parameters *values, const struct mm
     if (given->kind != MM_VALUE_ARRAY)
         return mm_value_fail(row->name, "is", form, given, error);
     for (; mm_json_step(&reader, given->text, given->length, &entry); count++) {
-        const double number = entry.value.number;
-        const bool is_number = entry.value.kind == MM_VALUE_NUMBER;
+        uint64_t number = MM_LANE_INACTIVE;
         if (count == MM_WARP_LANES)
             return mm_fail_form(row->name, "has", form, "more than 32 entries", error);
-        if (is_number ? !(number >= 0 && number <= MM_OFFSET_MAX && number == (unsigned)number)
-                      : entry.value.kind != MM_VALUE_NULL)
+        if (entry.value.kind != MM_VALUE_NULL && !mm_value_whole(&entry.value, 0, MM_OFFSET_MAX, &number))
             return mm_value_fail(row->name, "has", entries, &entry.value, error);
-        request->words[count] = is_number ? (uint32_t)number : MM_LANE_INACTIVE;
-        has_number = has_number || is_number;
+        request->words[count] = (uint32_t)number;
+        has_number = has_number || entry.value.kind == MM_VALUE_NUMBER;
     }
     for (; count < MM_WARP_LANES; count++)
         request->words[count] = MM_LANE_INACTIVE;
@@ -112,9 +110,8 @@ static enum mm_status read_offsets(struct mm_parameters *values, const struct mm
 static enum mm_status read_shift(struct mm_parameters *values, const struct mm_parameter *row,
                                  const struct mm_value *given, struct mm_error *error) {
     _Static_assert(MM_SHIFT_MAX == 31, "the form says so");
-    const double number = given->number;
-    if (given->kind != MM_VALUE_NUMBER ||
-        !(number >= 0 && number <= MM_SHIFT_MAX && number == (unsigned)number))
+    uint64_t number;
+    if (!mm_value_whole(given, 0, MM_SHIFT_MAX, &number))
         return mm_value_fail(row->name, "is", "a whole number from 0 to 31", given, error);
     ((struct mm_access_request *)values)->shift = (unsigned)number;
     return MM_OK;

@@ -41,11 +41,11 @@ static enum mm_status read_capability(const char *name, const char *text, unsign
 
 static enum mm_status read_one(enum mm_occupancy_list list, const char *name, const char *verb,
                                const struct mm_value *value, unsigned *out, struct mm_error *error) {
-    const double number = value->number;
+    uint64_t number;
     if (list == MM_OCCUPANCY_CAPABILITY && value->kind == MM_VALUE_TEXT)
         return read_capability(name, value->text, out, error);
-    if (list == MM_OCCUPANCY_CAPABILITY || value->kind != MM_VALUE_NUMBER ||
-        !(number >= forms[list].least && number <= forms[list].most) || number != (unsigned)number)
+    if (list == MM_OCCUPANCY_CAPABILITY ||
+        !mm_value_whole(value, forms[list].least, forms[list].most, &number))
         return mm_value_fail(name, verb, forms[list].expected, value, error);
     *out = (unsigned)number;
     return MM_OK;

@@ -3,7 +3,7 @@
  * unknown members, because KServe sends some, but not unknown parameters. A null counts as absent. */
 #include "api/oip/oip.h"
 
-#include <math.h>
+#include <float.h>
 #include <string.h>
 
 static enum mm_status fail_value(const struct mm_parameter *row, const char *expected,
@@ -61,20 +61,13 @@ static enum mm_status read_parameters(struct mm_parameters *values, const struct
     return read_object(((struct object *)values)->head, row, given, values, MM_IN_OBJECT, error);
 }
 
-static bool read_whole(const struct mm_value *value, size_t *number) {
-    const double real = value->number;
-    if (value->kind != MM_VALUE_NUMBER || !(real >= 0) || floor(real) != real)
-        return false;
-    *number = real < (double)MM_PARAMETER_WHOLE_MAX ? (size_t)real : SIZE_MAX;
-    return true;
-}
-
 static enum mm_status read_binary_size(struct mm_parameters *values, const struct mm_parameter *row,
                                        const struct mm_value *given, struct mm_error *error) {
     struct mm_oip_input *input = (struct mm_oip_input *)values;
     input->is_binary = true;
-    return read_whole(given, &input->binary_bytes) ? MM_OK
-                                                   : fail_value(row, "a whole number of bytes", given, error);
+    return mm_value_whole(given, 0, DBL_MAX, &input->binary_bytes)
+               ? MM_OK
+               : fail_value(row, "a whole number of bytes", given, error);
 }
 
 /* Copies a string to the row's member. */
@@ -96,7 +89,8 @@ static enum mm_status read_shape(struct mm_parameters *values, const struct mm_p
     while (is_right && given->length > 0 &&
            (event = mm_json_next(&reader, given->text, given->length, true)) == MM_JSON_VALUE) {
         const struct mm_value value = mm_json_value(given->text, reader.token, buffer);
-        is_right = shape->rank < MM_RANK_MAX && read_whole(&value, &shape->dims[shape->rank++]);
+        is_right =
+            shape->rank < MM_RANK_MAX && mm_value_whole(&value, 0, DBL_MAX, &shape->dims[shape->rank++]);
     }
     return is_right && event == MM_JSON_CLOSE
                ? MM_OK

@@ -300,11 +300,8 @@ enum mm_status mm_reply_product(struct mm_request *request, struct mm_reply_body
     }
     const bool is_stored = stored != NULL;
     struct MHD_Response *response = respond_with(request, body);
-    if (body->json_bytes > 0) {
-        char length[MM_DIGITS_MAX + 1];
-        *mm_put_digits(length, body->json_bytes) = '\0';
-        add_header(&response, mm_header_name(MM_HEADER_INFERENCE_LENGTH), length);
-    }
+    if (body->json_bytes > 0)
+        add_number(&response, mm_header_name(MM_HEADER_INFERENCE_LENGTH), body->json_bytes);
     if (is_stored) {
         add_header(&response, MHD_HTTP_HEADER_ETAG, etag);
         add_header(&response, MHD_HTTP_HEADER_LOCATION, location);
