@@ -139,12 +139,10 @@ static enum mm_status check(struct mm_request *request, struct mm_benchmark_call
                                                .flops_max = options->benchmark_flops,
                                                .run_flops_max = options->benchmark_run_flops};
     call->request.kernel_ms_max = options->max_kernel_ms;
-    enum mm_status status = mm_benchmark_check_size(&call->request, &limits, &request->error);
-    if (status == MM_OK)
-        status = choose_rows(mm_server_engine(request->server), call, &request->error);
-    if (status == MM_OK)
-        status = mm_benchmark_check_work(&call->request, &limits, &request->error);
-    return status;
+    if (mm_benchmark_check_size(&call->request, &limits, &request->error) != MM_OK ||
+        choose_rows(mm_server_engine(request->server), call, &request->error) != MM_OK)
+        return request->error.status;
+    return mm_benchmark_check_work(&call->request, &limits, &request->error);
 }
 
 static void release(struct mm_request *request) {

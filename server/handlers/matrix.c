@@ -101,11 +101,9 @@ static void acquire_value(struct mm_request *request) {
 static enum mm_status find_value(struct mm_request *request) {
     struct get *get = request->own;
     get->parameters.table = &get_table;
-    enum mm_status status = mm_matrix_check_name(request, MM_STORE_GET);
-    if (status == MM_OK)
-        status = mm_input_read_query(request, &get->parameters);
-    if (status != MM_OK)
-        return status;
+    if (mm_matrix_check_name(request, MM_STORE_GET) != MM_OK ||
+        mm_input_read_query(request, &get->parameters) != MM_OK)
+        return request->error.status;
     if (request->value == NULL) /* not NULL if the request has waited for memory */
         acquire_value(request);
     if (request->value == NULL)
@@ -143,13 +141,10 @@ static enum mm_status choose_reply(struct mm_request *request) {
     char text[MM_ACCEPT_BYTES];
     const char *accept = mm_request_list(request, MM_HEADER_ACCEPT, text, NULL);
     get->shape = request->value->shape;
-    enum mm_status status = mm_selection_cut(&get->selection, &get->shape, &get->part, error);
-    if (status == MM_OK)
-        status = choose_encoder(get, accept, error);
-    if (status == MM_OK)
-        status = mm_codec_check_reply(get->encoder, &get->shape, error);
-    if (status != MM_OK)
-        return status;
+    if (mm_selection_cut(&get->selection, &get->shape, &get->part, error) != MM_OK ||
+        choose_encoder(get, accept, error) != MM_OK ||
+        mm_codec_check_reply(get->encoder, &get->shape, error) != MM_OK)
+        return error->status;
     get->matrix = mm_shape_view(&get->shape, false, request->value->dtype);
     get->reduction = mm_reduction_none();
     return find_text(get, error);
@@ -227,34 +222,31 @@ static enum mm_status acquire_reply(struct mm_request *request) {
     struct mm_reservation *memory = &request->memory;
     struct mm_error *error = &request->error;
     const size_t bytes = copy_bytes(request);
-    enum mm_status status = mm_reservation_ensure(memory, bytes + get->text_bytes, error);
-    if (status == MM_OK && bytes > 0)
-        status = mm_reservation_acquire(memory, bytes, &get->copy, error);
-    if (status == MM_OK && get->text_bytes > 0)
-        status = mm_reservation_acquire(memory, get->text_bytes, &get->reply.buffer, error);
+    if (mm_reservation_ensure(memory, bytes + get->text_bytes, error) != MM_OK ||
+        (bytes > 0 && mm_reservation_acquire(memory, bytes, &get->copy, error) != MM_OK) ||
+        (get->text_bytes > 0 &&
+         mm_reservation_acquire(memory, get->text_bytes, &get->reply.buffer, error) != MM_OK))
+        return error->status;
     get->matrix.data = get->copy.data;
     if (bytes == 0 && request->value->only_copy == NULL && mm_window_elements(&get->part) > 0)
         get->matrix.data = mm_window_item(&get->part, get->matrix.dtype, request->value->data, 0).data;
-    return status;
+    return MM_OK;
 }
 
 enum mm_status mm_matrix_get(struct mm_request *request) {
     const struct get *get = request->own;
-    enum mm_status status = find_value(request);
-    if (status == MM_OK)
-        status = choose_reply(request);
-    if (status == MM_OK && leaves_body_out(request))
+    if (find_value(request) != MM_OK || choose_reply(request) != MM_OK)
+        return request->error.status;
+    if (leaves_body_out(request))
         return mm_matrix_get_answer(request);
-    if (status == MM_OK)
-        status = acquire_reply(request);
-    if (status != MM_OK)
-        return status;
+    if (acquire_reply(request) != MM_OK)
+        return request->error.status;
     const bool may_wait = get->copy.data != NULL && request->value->only_copy != NULL; /* for the device */
     if (may_wait || is_long(get) || get->copy.bytes > MM_LONG_BYTES) {
         mm_request_leave_to_pool(request, MM_ENCODING);
         return MM_OK;
     }
-    status = encode(request, MM_ENCODING, &request->error);
+    const enum mm_status status = encode(request, MM_ENCODING, &request->error);
     return status == MM_OK ? mm_matrix_get_answer(request) : status;
 }
 

@@ -295,14 +295,10 @@ static enum mm_status decode_matrix(struct mm_request *request, struct mm_error 
 
 static enum mm_status decode(struct mm_request *request, enum mm_request_state state,
                              struct mm_error *error) {
-    enum mm_status status = MM_OK;
-    if (!put_of(request)->input.is_decoded)
-        status = decode_matrix(request, error);
-    if (status == MM_OK)
-        status = place(request, error);
-    if (status == MM_OK && put_of(request)->only_copy == NULL)
-        status = compact(request, error);
-    return status;
+    const struct put *put = put_of(request);
+    if ((!put->input.is_decoded && decode_matrix(request, error) != MM_OK) || place(request, error) != MM_OK)
+        return error->status;
+    return put->only_copy == NULL ? compact(request, error) : MM_OK;
 }
 
 static enum mm_status store_value(struct mm_request *request, struct mm_stored **value, bool *is_new) {
@@ -351,24 +347,19 @@ enum mm_status mm_matrix_put_answer(struct mm_request *request) {
 
 enum mm_status mm_matrix_put_complete(struct mm_request *request) {
     struct put *put = put_of(request);
-    enum mm_status status = MM_OK;
     if (request->upload.mode == MM_UPLOAD_STREAMED) {
-        if (stream(request) == MM_OK && put_of(request)->is_past_bool)
+        if (stream(request) == MM_OK && put->is_past_bool)
             mm_operand_fail_bool(&put->values.operands.of[0], &request->error);
         return request->error.status == MM_OK ? mm_matrix_put_answer(request) : request->error.status;
     }
-    if (put_of(request)->input.decoder == NULL) {
-        status = choose_decoder(request, true, mm_request_first_character(request));
-        if (status == MM_OK)
-            status = plan(request);
-    }
-    if (status == MM_OK && mm_input_decode_on_pool(request, &put->input))
+    if (put->input.decoder == NULL &&
+        (choose_decoder(request, true, mm_request_first_character(request)) != MM_OK ||
+         plan(request) != MM_OK))
+        return request->error.status;
+    if (mm_input_decode_on_pool(request, &put->input))
         return MM_OK;
-    if (status == MM_OK)
-        status = decode(request, MM_DECODING, &request->error);
-    if (status == MM_OK)
-        return mm_matrix_put_answer(request);
-    return status;
+    const enum mm_status status = decode(request, MM_DECODING, &request->error);
+    return status == MM_OK ? mm_matrix_put_answer(request) : status;
 }
 
 static void drop_memory(struct mm_request *request) {
