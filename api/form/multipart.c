@@ -165,11 +165,11 @@ static enum tail find_first(const struct mm_multipart *multipart, const struct t
     return tail == ENDS_BODY ? NO_DELIMITER : tail;
 }
 
-static enum mm_status fail_boundary(const struct mm_multipart *multipart, const char *which,
-                                    const char *dashes, struct mm_error *error) {
-    return mm_fail(error, MM_BAD_REQUEST,
-                   "the body has no %s boundary; expected a line '%.*s%s' that ends in CRLF", which,
-                   (int)multipart->delimiter_bytes - 2, multipart->delimiter + 2, dashes);
+static enum mm_multipart_event fail_boundary(const struct mm_multipart *multipart, const char *which,
+                                             const char *dashes, struct mm_error *error) {
+    mm_fail(error, MM_BAD_REQUEST, "the body has no %s boundary; expected a line '%.*s%s' that ends in CRLF",
+            which, (int)multipart->delimiter_bytes - 2, multipart->delimiter + 2, dashes);
+    return MM_MULTIPART_FAULT;
 }
 
 static enum mm_status fail_part(const struct mm_multipart *multipart, const char *what,
@@ -265,10 +265,8 @@ static enum mm_multipart_event read_preamble(struct mm_multipart *multipart, con
     const enum tail tail = find_first(multipart, text, &behind);
     if (tail == CUT_OFF || (tail == NO_DELIMITER && !text->is_all))
         return wait_for_more(multipart, text);
-    if (tail == NO_DELIMITER) {
-        fail_boundary(multipart, "first", "", error);
-        return MM_MULTIPART_FAULT;
-    }
+    if (tail == NO_DELIMITER)
+        return fail_boundary(multipart, "first", "", error);
     pass_delimiter(multipart, tail, behind);
     return MM_MULTIPART_CONTENTS;
 }
@@ -300,8 +298,7 @@ static enum mm_multipart_event read_part(struct mm_multipart *multipart, const s
     } else if (empty_line == NULL && !text->is_all) {
         return wait_for_more(multipart, text);
     } else if (empty_line == NULL) {
-        fail_boundary(multipart, "final", "--", error);
-        return MM_MULTIPART_FAULT;
+        return fail_boundary(multipart, "final", "--", error);
     }
     multipart->parts++;
     if (read_headers(multipart, text->body, multipart->at, stop, part, error) != MM_OK)
@@ -330,10 +327,8 @@ static enum mm_multipart_event read_contents(struct mm_multipart *multipart, con
         tail = find_delimiter(multipart, text, multipart->at - 2, text->bytes, &line);
     if (tail == CUT_OFF || (tail == NO_DELIMITER && !text->is_all))
         return wait_for_more(multipart, text);
-    if (tail == NO_DELIMITER) {
-        fail_boundary(multipart, "final", "--", error);
-        return MM_MULTIPART_FAULT;
-    }
+    if (tail == NO_DELIMITER)
+        return fail_boundary(multipart, "final", "--", error);
     part->bytes = line.start > multipart->at ? line.start - multipart->at : 0;
     pass_delimiter(multipart, tail, line.behind);
     return MM_MULTIPART_CONTENTS;

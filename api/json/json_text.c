@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What each place expects, for error messages. */
@@ -50,17 +51,11 @@ static enum mm_json_event wait_for_token(struct mm_json_reader *reader, size_t b
 
 /* Returns the value of four hexadecimal digits, or -1 if there are fewer than four. */
 static int32_t read_code(const char *text, const char *end) {
-    int32_t code = 0;
+    char digits[5] = "";
     if (end - text < 4)
         return -1;
-    for (int index = 0; index < 4; index++) {
-        const char digit = text[index], lower = (char)(digit | 0x20);
-        const bool is_decimal = mm_is_digit(digit);
-        if (!is_decimal && (lower < 'a' || lower > 'f'))
-            return -1;
-        code = code * 16 + (is_decimal ? digit - '0' : lower - 'a' + 10);
-    }
-    return code;
+    memcpy(digits, text, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? (int32_t)strtol(digits, NULL, 16) : -1;
 }
 
 /* Reads the escape at a backslash. Returns its length, or 0 if it is invalid. U+0000 is invalid, because C
