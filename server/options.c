@@ -69,8 +69,7 @@ static const struct option table[] = {
      "largest request body, never over fifteen sixteenths of the memory budget"},
     {"store-memory", "SIZE", SIZE, AT(store_bytes_max), 0, UINT64_C(1) << 60, NULL,
      "memory for stored matrices; 0: none are stored (default: a quarter of the memory of each GPU; without "
-     "one, "
-     "half of the memory budget)"},
+     "one, half of the memory budget)"},
     {"store-memory-per-key", "SIZE", SIZE, AT(store_key_bytes_max), 1, UINT64_C(1) << 60, NULL,
      "memory for the matrices of one API key (default: half of the store; without keys all of it)"},
     {"store-ttl-s", "S", NUMBER, AT(store_ttl_s), 0, 31536000, "0",
@@ -83,8 +82,7 @@ static const struct option table[] = {
      "longest time from the arrival of a request to its result"},
     {"max-kernel-ms", "MS", NUMBER, AT(max_kernel_ms), 1, UINT32_MAX, NULL,
      "most estimated kernel time of a product, by its variant's measured rate; over it 413; less than half "
-     "of "
-     "--watchdog-ms (default: 30000)"},
+     "of --watchdog-ms (default: 30000)"},
     {"max-device-memory", "SIZE", SIZE, AT(max_device_memory_bytes), 1 << 20, UINT64_C(1) << 60, NULL,
      "most memory of a GPU for a product, which is computed in tiles if it needs more (default: an eighth of "
      "the GPU's, only for products with generated or stored operands or with out)"},

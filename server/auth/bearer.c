@@ -35,16 +35,8 @@ size_t mm_bearer_key(const char *value, size_t value_bytes, const char **key) {
 }
 
 static bool needs_key(const struct mm_request *request) {
-    switch (request->route->entry) {
-    case MM_ENTRY_KEY:
-        return true;
-    case MM_ENTRY_METRICS:
-        return !request->server->options->open_metrics;
-    case MM_ENTRY_OPEN:
-    case MM_ENTRY_HEALTH:
-        break;
-    }
-    return false;
+    const enum mm_entry entry = request->route->entry;
+    return entry == MM_ENTRY_KEY || (entry == MM_ENTRY_METRICS && !request->server->options->open_metrics);
 }
 
 enum mm_status mm_bearer_check(struct mm_request *request) {

@@ -28,16 +28,14 @@ static bool is_space(char byte) {
 }
 
 static struct mm_slice next_word(struct mm_slice *line) {
-    while (line->length > 0 && is_space(*line->start)) {
-        line->start++;
-        line->length--;
-    }
-    struct mm_slice word = {line->start, 0};
-    while (word.length < line->length && !is_space(line->start[word.length]))
-        word.length++;
-    line->start += word.length;
-    line->length -= word.length;
-    return word;
+    const char *at = line->start, *const end = at + line->length;
+    while (at < end && is_space(*at))
+        at++;
+    const char *stop = at;
+    while (stop < end && !is_space(*stop))
+        stop++;
+    *line = (struct mm_slice){stop, (size_t)(end - stop)};
+    return (struct mm_slice){at, (size_t)(stop - at)};
 }
 
 static bool is_name(struct mm_slice word) {

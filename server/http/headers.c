@@ -10,8 +10,7 @@
 /* Headers that scripts of other sites may read. They are listed, because some browsers do not know *. */
 static const char exposed[] =
     "X-Request-Id, traceparent, Server-Timing, Retry-After, WWW-Authenticate, Accept-Encoding, Allow, "
-    "Matmul-Shape, "
-    "Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, "
+    "Matmul-Shape, Matmul-Dtype, Matmul-Operand-Dtype, Matmul-Variant, Matmul-Backend, Matmul-Device, "
     "Matmul-Devices, Matmul-Tiles, Matmul-Path, Matmul-Verify, ETag, Location, "
     "Inference-Header-Content-Length";
 

@@ -45,11 +45,13 @@ static enum MHD_Result queue_response(struct mm_request *request, unsigned http,
     return result;
 }
 
+static enum mm_status fail_memory(struct mm_request *request) {
+    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+}
+
 static enum mm_status reply(struct mm_request *request, unsigned http, struct MHD_Response *response,
                             size_t bytes) {
-    if (queue_response(request, http, response, bytes) == MHD_YES)
-        return MM_OK;
-    return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
+    return queue_response(request, http, response, bytes) == MHD_YES ? MM_OK : fail_memory(request);
 }
 
 static struct MHD_Response *respond_with_text(char *text, size_t length) {
@@ -204,19 +206,14 @@ static struct MHD_Response *respond_with(struct mm_request *request, struct mm_r
     return response;
 }
 
-static enum mm_status copy_text(struct mm_request *request, char *text, size_t length,
-                                struct mm_reply_body *body) {
-    if (text == NULL)
-        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
-    if (mm_reservation_acquire(&request->memory, length, &body->buffer, &request->error) == MM_OK)
-        memcpy(body->buffer.data, text, length);
-    free(text);
-    return request->error.status;
-}
-
 enum mm_status mm_reply_long_text(struct mm_request *request, char *text, size_t length, const char *type) {
     struct mm_reply_body body = {.bytes = length};
-    if (copy_text(request, text, length, &body) != MM_OK)
+    if (text == NULL)
+        return fail_memory(request);
+    if (mm_reservation_acquire(&request->memory, length, &body.buffer, &request->error) == MM_OK)
+        memcpy(body.buffer.data, text, length);
+    free(text);
+    if (request->error.status != MM_OK)
         return request->error.status;
     struct MHD_Response *response = respond_with(request, &body);
     add_header(&response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
