@@ -34,12 +34,11 @@ enum mm_status mm_input_read_query(struct mm_request *request, struct mm_paramet
 enum mm_status mm_input_plan(struct mm_request *request, struct mm_input *input, uint64_t body_bytes) {
     const struct mm_codec *codec = input->decoder;
     struct mm_error *error = &request->error;
-    enum mm_status status = MM_OK;
-    if (codec->check_type != NULL)
-        status = codec->check_type(request->headers[MM_HEADER_CONTENT_TYPE], error);
-    if (status == MM_OK && codec->plan != NULL)
-        status = codec->plan(input->operands, body_bytes, &request->server->limits, error);
-    return status;
+    if (codec->check_type != NULL &&
+        codec->check_type(request->headers[MM_HEADER_CONTENT_TYPE], error) != MM_OK)
+        return error->status;
+    return codec->plan == NULL ? MM_OK
+                               : codec->plan(input->operands, body_bytes, &request->server->limits, error);
 }
 
 static void *begin(struct mm_request *request, const struct mm_input *input, uint64_t body_bytes) {

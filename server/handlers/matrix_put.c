@@ -73,10 +73,10 @@ static enum mm_status read_query(struct mm_request *request) {
 /* Checks the body when the decoder is known. Only raw bodies need dimensions in the query. */
 static enum mm_status plan(struct mm_request *request) {
     struct put *put = put_of(request);
-    enum mm_status status = MM_OK;
-    if (put->input.decoder->dimensions[MM_TRANSPOSE] == NULL)
-        status = mm_operands_refuse_dimensions(&put->values.operands, &request->error);
-    return status == MM_OK ? mm_input_plan(request, &put->input, request->upload.content_length) : status;
+    if (put->input.decoder->dimensions[MM_TRANSPOSE] == NULL &&
+        mm_operands_refuse_dimensions(&put->values.operands, &request->error) != MM_OK)
+        return request->error.status;
+    return mm_input_plan(request, &put->input, request->upload.content_length);
 }
 
 static bool is_binary(const struct put *put) {

@@ -41,7 +41,8 @@ static enum mm_status check_result(struct mm_request *request, struct mm_error *
     struct mm_job *job = &operation->job;
     const bool is_host = job->work.backend->is_host;
     size_t c_bytes = mm_matrix_bytes(&job->product.c);
-    enum mm_status status = mm_selection_cut(&call->selection, &operation->shape, &operation->part, error);
+    if (mm_selection_cut(&call->selection, &operation->shape, &operation->part, error) != MM_OK)
+        return error->status;
     job->part = mm_selection_is_part(&call->selection) ? &operation->part : NULL;
     job->reduces = call->selection.figures != 0;
     job->keeps_c = is_host && call->out[0] != '\0';
@@ -49,11 +50,10 @@ static enum mm_status check_result(struct mm_request *request, struct mm_error *
     if (!is_host)
         c_bytes = mm_selection_has_matrix(&call->selection) ? mm_operation_part_bytes(operation) : 0;
     operation->result_bytes = c_bytes;
-    if (status == MM_OK && operation->encoder != NULL)
-        status = mm_codec_check_reply(operation->encoder, &operation->shape, error);
-    return status == MM_OK
-               ? mm_call_check_memory(call, &job->product, is_host, c_bytes, &request->server->limits, error)
-               : status;
+    if (operation->encoder != NULL &&
+        mm_codec_check_reply(operation->encoder, &operation->shape, error) != MM_OK)
+        return error->status;
+    return mm_call_check_memory(call, &job->product, is_host, c_bytes, &request->server->limits, error);
 }
 
 enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *error) {
@@ -87,11 +87,9 @@ enum mm_status mm_operation_check(struct mm_request *request, struct mm_error *e
 static enum mm_status check(struct mm_request *request, struct mm_error *error) {
     struct mm_operation *operation = mm_operation_of(request);
     const struct mm_call *call = &operation->call;
-    enum mm_status status = mm_operands_check_elements(&call->operands, error);
-    if (status == MM_OK)
-        status = mm_operation_check(request, error);
-    if (status != MM_OK)
-        return status;
+    if (mm_operands_check_elements(&call->operands, error) != MM_OK ||
+        mm_operation_check(request, error) != MM_OK)
+        return error->status;
     mm_call_apply_layout(call, &operation->job.product);
     return mm_operation_reserve_out(request, error);
 }
@@ -105,11 +103,8 @@ static enum mm_status decode_job(struct mm_request *request, struct mm_error *er
     struct mm_operation *operation = mm_operation_of(request);
     struct mm_reservation *memory = &request->memory;
     mm_reservation_shrink(memory, &request->upload.body, request->upload.body_bytes);
-    enum mm_status status = mm_input_decode(request, &operation->input, error);
-    if (status == MM_OK)
-        status = check(request, error);
-    if (status != MM_OK)
-        return status;
+    if (mm_input_decode(request, &operation->input, error) != MM_OK || check(request, error) != MM_OK)
+        return error->status;
     if (operation->call.operands.views_body)
         mm_reservation_settle(memory, &request->upload.body);
     else

@@ -42,8 +42,9 @@ static enum mm_status check_head(struct mm_request *request) {
     if (decoder == NULL || decoder->dimensions[operation->call.operands.kind->op] == NULL ||
         (request->upload.content_length <= SMALL_BYTES && request->upload.content_length != 0))
         return MM_OK;
-    const enum mm_status status = mm_operation_check(request, &request->error);
-    return status == MM_OK ? mm_operation_check_need(request) : status;
+    if (mm_operation_check(request, &request->error) != MM_OK)
+        return request->error.status;
+    return mm_operation_check_need(request);
 }
 
 /* Refuses a request without a length, unless the query names the source of each operand. */
@@ -109,12 +110,10 @@ enum mm_status mm_transpose_admit(struct mm_request *request) {
 }
 
 enum mm_status mm_operation_settle(struct mm_request *request) {
-    enum mm_status status = MM_OK;
-    if (mm_operation_of(request)->input.decoder == NULL)
-        status = choose_codecs(request, true, mm_request_first_character(request));
-    else if (request->upload.content_length != MM_LENGTH_UNKNOWN)
+    struct mm_input *input = &mm_operation_of(request)->input;
+    if (input->decoder != NULL && request->upload.content_length != MM_LENGTH_UNKNOWN)
         return MM_OK;
-    return status == MM_OK
-               ? mm_input_plan(request, &mm_operation_of(request)->input, request->upload.body_bytes)
-               : status;
+    if (input->decoder == NULL && choose_codecs(request, true, mm_request_first_character(request)) != MM_OK)
+        return request->error.status;
+    return mm_input_plan(request, input, request->upload.body_bytes);
 }

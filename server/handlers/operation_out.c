@@ -36,9 +36,8 @@ enum mm_status mm_operation_reserve_out(struct mm_request *request, struct mm_er
         return mm_fail_field(
             error, MM_UNSUPPORTED, "out",
             "out is '%s', but this server stores no matrices (--store-memory 0); leave it out", call->out);
-    const enum mm_status status = check_place(operation, error);
-    if (status != MM_OK)
-        return status;
+    if (check_place(operation, error) != MM_OK)
+        return error->status;
     operation->slot =
         (struct mm_store_slot){.space = request->space, .bytes = mm_matrix_bytes(&operation->job.product.c)};
     return mm_store_reserve(request->server->store, &operation->slot, call->out, mm_clock_ns(), error);

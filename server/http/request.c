@@ -129,13 +129,12 @@ enum mm_status mm_request_fail_memory(const struct mm_request *request, size_t b
 static enum mm_status check_site(struct mm_request *request) {
     const struct mm_options *options = request->server->options;
     const char *host = request->headers[MM_HEADER_HOST];
-    enum mm_status status = MM_OK;
-    if (request->server->checks_host && request->route->entry != MM_ENTRY_HEALTH)
-        status = mm_origin_check_host(options->allowed_hosts, host, &request->error);
-    if (status == MM_OK && request->cors.origin == NULL)
-        status = mm_origin_check(request->route->method, request->headers[MM_HEADER_ORIGIN], host,
-                                 &request->error);
-    return status;
+    if (request->server->checks_host && request->route->entry != MM_ENTRY_HEALTH &&
+        mm_origin_check_host(options->allowed_hosts, host, &request->error) != MM_OK)
+        return request->error.status;
+    if (request->cors.origin != NULL)
+        return MM_OK;
+    return mm_origin_check(request->route->method, request->headers[MM_HEADER_ORIGIN], host, &request->error);
 }
 
 /* Whether the client waits for 100 Continue before it sends the body. libmicrohttpd uses the same rule. */

@@ -67,6 +67,8 @@ static const char *store_off(const struct mm_options *options) {
     return options->store_bytes_max == 0 ? "--store-memory 0" : NULL;
 }
 
+#define OPERATION                                                                                            \
+    .complete = mm_operation_complete, .answer = mm_operation_answer, .state = &mm_operation_state
 #define PAGE(path_)                                                                                          \
     {                                                                                                        \
         .method = "GET", .path = path_, .entry = MM_ENTRY_OPEN, .complete = mm_page_get,                     \
@@ -79,17 +81,13 @@ static const struct mm_route routes[] = {
      .body = MM_BODY_OPTIONAL,
      .example = MM_MATMUL_EXAMPLE,
      .admit = mm_matmul_admit,
-     .complete = mm_operation_complete,
-     .answer = mm_operation_answer,
-     .state = &mm_operation_state},
+     OPERATION},
     {.method = "POST",
      .path = "/v1/transpose",
      .body = MM_BODY_OPTIONAL,
      .example = MM_TRANSPOSE_EXAMPLE,
      .admit = mm_transpose_admit,
-     .complete = mm_operation_complete,
-     .answer = mm_operation_answer,
-     .state = &mm_operation_state},
+     OPERATION},
     {.method = "POST",
      .path = "/v1/benchmark",
      .body = MM_BODY_REQUIRED,
@@ -106,9 +104,7 @@ static const struct mm_route routes[] = {
      .inflates = true,
      .example = MM_OIP_EXAMPLE,
      .admit = mm_infer_admit,
-     .complete = mm_operation_complete,
-     .answer = mm_operation_answer,
-     .state = &mm_operation_state},
+     OPERATION},
     {.method = "GET", .path = "/v2/models/{name}/ready", .complete = mm_models_describe},
     {.method = "GET", .path = "/v2/models/{name}/config", .complete = mm_models_describe},
     {.method = "GET", .path = "/v2/models/{name}/stats", .complete = mm_models_describe},
