@@ -135,17 +135,29 @@ static void write_json(const struct filling *filling) {
     fputs("}}", filling->out);
 }
 
-/* The marker's argument has an operationId, a schema and a summary. Writes an operation of the Open Inference
+static void put_operation(FILE *out, struct mm_slice id, struct mm_slice tag, struct mm_slice summary) {
+    fprintf(out, "\"operationId\": \"%.*s\", \"tags\": [\"%.*s\"], \"summary\": \"%.*s\"", (int)id.length,
+            id.start, (int)tag.length, tag.start, (int)summary.length, summary.start);
+}
+
+/* The marker's argument has an operation's id, tag and summary. */
+static void write_operation(const struct filling *filling) {
+    struct mm_slice summary = filling->argument, id = {0}, tag = {0};
+    (void)mm_slice_next(&summary, ' ', &id);
+    (void)mm_slice_next(&summary, ' ', &tag);
+    put_operation(filling->out, id, tag, summary);
+}
+
+/* The marker's argument has an operation's id, schema and summary. Writes an operation of the Open Inference
  * Protocol that replies with this schema. */
 static void write_infer(const struct filling *filling) {
     struct mm_slice summary = filling->argument, id = {0};
     struct filling json = *filling;
     (void)mm_slice_next(&summary, ' ', &id);
     (void)mm_slice_next(&summary, ' ', &json.argument);
-    fprintf(filling->out,
-            "\"operationId\": \"%.*s\", \"tags\": [\"inference\"], \"summary\": \"%.*s\", "
-            "\"responses\": {\"200\": {\"description\": \"%.*s\", ",
-            (int)id.length, id.start, (int)summary.length, summary.start, (int)summary.length, summary.start);
+    put_operation(filling->out, id, mm_slice_of("inference"), summary);
+    fprintf(filling->out, ", \"responses\": {\"200\": {\"description\": \"%.*s\", ", (int)summary.length,
+            summary.start);
     write_json(&json);
     fputs("}, \"default\": {\"$ref\": \"#/components/responses/InferError\"}}", filling->out);
 }
@@ -227,6 +239,7 @@ static const struct {
     {"\"@headers\": \"", write_headers},
     {"\"@common headers\": \"", write_common_headers},
     {"\"@json\": \"", write_json},
+    {"\"@operation\": \"", write_operation},
     {"\"@infer\": \"", write_infer},
     {"\"@object\": \"", write_object},
     {"\"@each ", write_each},
