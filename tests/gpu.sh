@@ -207,17 +207,6 @@ ask_benchmark() {
     return $code
 }
 
-compare_with_torch() {
-    for python in build/peers/bin/python3 python3; do
-        ! "$python" -c 'import torch' 2>/dev/null || break
-    done
-    serve epilogue_torch --backend cuda
-    code=0
-    "$python" tests/http/epilogue_torch.py "$url" || code=$?
-    kill "$server" && wait "$server" || code=1
-    return $code
-}
-
 # measure_accuracy [OPTION…]: fails if a variant that promises the type's accuracy has an inexact row.
 measure_accuracy() {
     sh bench/accuracy.sh "$build" --backend cuda "$@" --into "$logs/bench" 2>"$logs/accuracy.stderr" \
@@ -330,7 +319,6 @@ step devices_all ask_devices
 step describe env MATMULD="$build/server/matmuld" sh tests/http/describe.sh
 step benchmark ask_benchmark
 step epilogue env MATMULD="$build/server/matmuld" sh tests/http/epilogue.sh cuda
-step epilogue_torch compare_with_torch
 step generated env MATMULD="$build/server/matmuld" sh tests/http/generated.sh cuda
 step faults env MATMULD="$build/server/matmuld" FAULTY_CUDA="$build/tests/http/faulty_cuda" \
     HOLD="$build/tests/http/hold" sh tests/http/gpu_faults.sh
@@ -358,7 +346,7 @@ done
 step racecheck sanitize racecheck --thin 200 --shape 5 70 4 --shape 33 34 31 --shape 9 5 1 --shape 32 64 32
 step racecheck_blocks sanitize racecheck --thin 60 --shape 131 67 35
 for name in $names; do
-    case $name in guard_* | moduli_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark | epilogue_torch) cat "$logs/$name.log" ;; esac
+    case $name in guard_* | moduli_* | memories | accumulator | time_* | transpose_* | counters | profile | benchmark) cat "$logs/$name.log" ;; esac
 done
 [ -n "$names" ] || {
     echo "no step matches"
