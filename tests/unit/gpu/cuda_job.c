@@ -1,6 +1,7 @@
 #include "cuda_job.h"
 
 #include "gpu/cuda/lane.h"
+#include "gpu/store/stored.h"
 
 struct mm_cuda_device device;
 
@@ -27,6 +28,26 @@ static enum mm_status plan_alone(const struct mm_product *product, struct mm_pla
 const struct mm_variant ours = {
     .name = "ours", .tile = FAKE_BLOCK, .converts = true, .plan[MM_FLOAT32] = plan_ours};
 const struct mm_variant alone = {.name = "alone", .plan[MM_FLOAT32] = plan_alone};
+
+/* Fills the workspace and sets a path, as a real kernel does. */
+static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
+                                            struct mm_lane *lane, struct mm_error *error) {
+    memset(lane->scratch, 0xa5, plan->workspace_bytes);
+    *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
+    return mm_cuda_launch(plan, product, lane, error);
+}
+
+static enum mm_status plan_scratching(const struct mm_product *product, struct mm_plan *plan,
+                                      struct mm_error *error) {
+    plan->launch = launch_with_workspace;
+    plan->layout =
+        (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
+    plan->workspace_bytes = WORKSPACE_BYTES;
+    return MM_OK;
+}
+
+const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_scratching};
+
 static void fill(float *elements, unsigned seed) {
     for (size_t index = 0; index < ELEMENTS_MAX; index++)
         elements[index] = (float)((index * 7 + seed) % 11) - 5.0F;
@@ -137,6 +158,16 @@ int drop(void **state) {
     assert_int_equal(fake_cuda.memory_used, 0);
     assert_int_equal(fake_cuda.streams, 0);
     return 0;
+}
+
+void release_copies(struct mm_stored *value) {
+    struct mm_device_copy *copy;
+    while ((copy = value->copies) != NULL) {
+        value->copies = copy->next;
+        copy->release(copy);
+    }
+    assert_int_equal(device.copy_bytes, 0);
+    assert_int_equal(fake_cuda.events, 0);
 }
 
 void run(unsigned lane, struct mm_job *const *jobs, unsigned count) {

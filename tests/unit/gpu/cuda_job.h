@@ -4,12 +4,12 @@
 #include "fake_cuda.h"
 #include "tests/unit/unit.h"
 
-enum { LANES = MM_CUDA_LANES, ELEMENTS_MAX = 2000 };
+enum { LANES = MM_CUDA_LANES, ELEMENTS_MAX = 2000, WORKSPACE_BYTES = 4096 };
 
 extern struct mm_cuda_device device;
 
-/* `ours` has a kernel for batches, and `alone` has none. */
-extern const struct mm_variant ours, alone;
+/* `ours` has a kernel for batches, and `alone` has none. `scratching` has none, and fills a workspace. */
+extern const struct mm_variant ours, alone, scratching;
 enum mm_status plan_ours(const struct mm_product *product, struct mm_plan *plan, struct mm_error *error);
 
 struct test_job {
@@ -26,6 +26,9 @@ void transpose_job(struct test_job *test); /* stores A transposed, and plans the
 /* Asserts that C is right and that the memory behind C is unchanged. */
 void expect_product(const struct test_job *test);
 void expect_spans_ms(const struct mm_job *job, uint64_t upload, uint64_t kernel, uint64_t download);
+
+/* Frees all device copies of the value. Asserts that the device then has no copies and no events. */
+void release_copies(struct mm_stored *value);
 
 /* Begins the jobs in the lane, and waits for their end. */
 void run(unsigned lane, struct mm_job *const *jobs, unsigned count);

@@ -2,30 +2,12 @@
 #include "cuda_job.h"
 #include "gpu/store/store.h"
 
-/* Bytes of a 16×16 matrix, and of a workspace. */
-enum { EDGE = 16, MATRIX = EDGE * EDGE * 4, WORKSPACE = 4096 };
+enum { EDGE = 16, MATRIX = EDGE * EDGE * 4 };
 
 static struct test_job tests[2];
 static struct mm_job *const job = &tests[0].job, *const other = &tests[1].job;
 static float elements[EDGE * EDGE];
 static struct mm_stored value;
-
-static enum mm_status launch(const struct mm_plan *plan, const struct mm_product *product,
-                             struct mm_lane *lane, struct mm_error *error) {
-    memset(lane->scratch, 0xa5, plan->workspace_bytes);
-    return mm_cuda_launch(plan, product, lane, error);
-}
-
-static enum mm_status plan_workspace(const struct mm_product *product, struct mm_plan *plan,
-                                     struct mm_error *error) {
-    plan->launch = launch;
-    plan->layout =
-        (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    plan->workspace_bytes = WORKSPACE;
-    return MM_OK;
-}
-
-static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_workspace};
 
 enum { STORES_C = 1, STORED_B = 2, SHARES = 4 };
 
@@ -78,7 +60,7 @@ static void failed_job_names_its_bytes_and_frees_all(void **state) {
                  {&ours, STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B, 3 * MATRIX},
                  {&ours, STORES_C | STORED_B | SHARES, 2 * MATRIX}, /* A is read in host memory */
-                 {&scratching, STORES_C | STORED_B, 3 * MATRIX + WORKSPACE}};
+                 {&scratching, STORES_C | STORED_B, 3 * MATRIX + WORKSPACE_BYTES}};
     for (size_t index = 0; index < COUNT(cases); index++) {
         const size_t needed = cases[index].needed;
         for (size_t free_bytes = 0; free_bytes < needed; free_bytes += MATRIX / 2) {
@@ -110,7 +92,7 @@ static void unused_copies_are_freed_first(void **state) {
     begin(0, job, MM_OK);
     end(0, job);
     assert_int_equal(device.copy_bytes, MATRIX);
-    fake_cuda.memory_max = 3 * MATRIX + WORKSPACE;
+    fake_cuda.memory_max = 3 * MATRIX + WORKSPACE_BYTES;
     make(0, &scratching, 0);
     begin(0, job, MM_OK);
     assert_int_equal(device.copy_bytes, 0);

@@ -3,29 +3,8 @@
 
 #include "gpu/product/shape.h"
 
-enum { WORKSPACE_BYTES = 4096 };
-
 static struct test_job test, other;
 static struct mm_job *job = &test.job;
-
-/* Fills the workspace and sets a path, as a real kernel does. */
-static enum mm_status launch_with_workspace(const struct mm_plan *plan, const struct mm_product *product,
-                                            struct mm_lane *lane, struct mm_error *error) {
-    memset(lane->scratch, 0xa5, plan->workspace_bytes);
-    *lane->path = (struct mm_path){MM_PATH_REPAIRED, 3};
-    return mm_cuda_launch(plan, product, lane, error);
-}
-
-static enum mm_status plan_with_workspace(const struct mm_product *product, struct mm_plan *plan,
-                                          struct mm_error *error) {
-    plan->launch = launch_with_workspace;
-    plan->layout =
-        (struct mm_layout){.kernel = &fake_kernels.plain, .block_rows = FAKE_BLOCK, .block_cols = FAKE_BLOCK};
-    plan->workspace_bytes = WORKSPACE_BYTES;
-    return MM_OK;
-}
-
-static const struct mm_variant scratching = {.name = "scratching", .plan[MM_FLOAT32] = plan_with_workspace};
 
 /* Rows of A and C get padding. */
 static void pad_rows(void) {

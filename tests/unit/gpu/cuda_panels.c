@@ -131,16 +131,6 @@ static void expect_c(unsigned index) {
     assert_int_equal(fake_cuda.races, 0);
 }
 
-static void release(void) {
-    struct mm_device_copy *copy;
-    while ((copy = value.copies) != NULL) {
-        value.copies = copy->next;
-        copy->release(copy);
-    }
-    assert_int_equal(device.copy_bytes, 0);
-    assert_int_equal(fake_cuda.events, 0);
-}
-
 static void expect_three_panels(bool in_parts, bool keeps) {
     assert_int_equal(launched, PANELS);
     assert_int_equal(fills, keeps ? 1 + PANELS : 0);
@@ -177,7 +167,7 @@ static void share_is_right_and_without_races(void **state) {
         job[0].outcome.uploaded_bytes -= has_addend ? ROWS * N * 4 : 0;
         expect_three_panels(in_parts, !has_addend);
         expect_c(0);
-        release();
+        release_copies(&value);
     }
 }
 
@@ -191,7 +181,7 @@ static void derived_data_needs_memory(void **state) {
     expect_c(0);
     assert_int_equal(launched, PANELS);
     assert_int_equal(fills, 2);
-    release();
+    release_copies(&value);
     is_tight = false;
 }
 
@@ -208,7 +198,7 @@ static void kernels_begin_after_the_first_panel(void **state) {
     cudaStreamSynchronize(stream);
     mm_cuda_end(&device.head, 0, jobs, 1);
     expect_c(0);
-    release();
+    release_copies(&value);
 }
 
 /* C stays on the device, too. */
@@ -221,7 +211,7 @@ static void c_can_stay(void **state) {
     expect_c(0);
     assert_memory_equal(job[0].stored_c->data, expected + ROWS * N, ROWS * N * sizeof(float));
     job[0].stored_c->release(job[0].stored_c);
-    release();
+    release_copies(&value);
 }
 
 /* A job in another lane waits for all panels, and copies nothing. It is the second job that could use data
@@ -247,7 +237,7 @@ static void other_lane_waits_for_all_panels(void **state) {
     assert_int_equal(job[1].outcome.path.repaired, N);
     expect_c(0);
     expect_c(1);
-    release();
+    release_copies(&value);
 }
 
 /* After a failure in a later panel the copy of B counts as empty. The job can run again,
@@ -278,7 +268,7 @@ static void failed_job_runs_again(void **state) {
             expect_three_panels(false, true);
         assert_int_equal(launched, in_panels ? PANELS : 1);
         expect_c(0);
-        release();
+        release_copies(&value);
     }
 }
 
@@ -301,7 +291,7 @@ static void share_may_read_a_part(void **state) {
     assert_int_equal(launched, 1);
     assert_int_equal(device.head.peer_bytes, B_BYTES);
     expect_c(0);
-    release();
+    release_copies(&value);
 }
 
 /* If there is no memory for a copy of B that stays, there are no panels. */
@@ -319,7 +309,7 @@ static void job_without_memory_has_no_panels(void **state) {
     run(0, jobs, 1);
     assert_int_equal(launched, 1);
     expect_c(0);
-    release();
+    release_copies(&value);
 }
 
 /* A small B and a job that is no share are copied at once. */

@@ -35,13 +35,7 @@ static void run_and_expect(unsigned count, unsigned copies, size_t uploaded_byte
 }
 
 static void release(void) {
-    struct mm_device_copy *copy;
-    while ((copy = value.copies) != NULL) {
-        value.copies = copy->next;
-        copy->release(copy);
-    }
-    assert_int_equal(device.copy_bytes, 0);
-    assert_int_equal(fake_cuda.events, 0);
+    release_copies(&value);
     value = (struct mm_stored){.data = NULL};
 }
 

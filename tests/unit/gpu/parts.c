@@ -179,27 +179,19 @@ static void slow_path_makes_parts_again(void **state) {
     expect_parts(job, 4);
 }
 
-/* Products while a device fails and comes back, and clients cancel. */
+static void divide_by_all(unsigned index) {
+    assert_true(index > 0 || __atomic_load_n(&parts, __ATOMIC_SEQ_CST) == 0); /* since the last round */
+    (void)divide(index, FAKES_MAX);
+}
+
+static void release_parts(unsigned index) {
+    mm_device_copy_release(jobs[index].job.stored_c);
+}
+
 static void every_part_is_released_once(void **state) {
-    enum { ROUNDS = 200, AT_ONCE = 4 };
     open_devices((struct setting){.lanes = 2, .jobs_max = 64});
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        bool is_back[AT_ONCE];
-        __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, round % 3 == 0, __ATOMIC_RELAXED);
-        for (unsigned index = 0; index < AT_ONCE; index++) {
-            (void)divide(index, FAKES_MAX);
-            submit(&jobs[index]);
-        }
-        for (unsigned index = 0; index < AT_ONCE; index++)
-            is_back[index] = (round + index) % 2 == 0 && mm_queue_cancel(queue, jobs[index].work);
-        for (unsigned index = 0; index < AT_ONCE; index++) {
-            if (!is_back[index])
-                wait_for(&jobs[index].done);
-            mm_device_copy_release(jobs[index].job.stored_c);
-        }
-        __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, 0, __ATOMIC_RELAXED);
-        assert_int_equal(__atomic_load_n(&parts, __ATOMIC_SEQ_CST), 0);
-    }
+    end_many(divide_by_all, release_parts);
+    assert_int_equal(parts, 0);
 }
 
 /* --- reading ------------------------------------------------------------------------------------- */
@@ -281,13 +273,7 @@ static void any_failed_device_loses_the_value(void **state) {
     }
 }
 
-static int close_shares(void **state) {
-    const int closed = close_scene(state);
-    computes = NULL;
-    return closed;
-}
-
-RUN_TESTS_BETWEEN(NULL, close_shares, shares_leave_parts, parts_are_even, columns_are_not_cut,
+RUN_TESTS_BETWEEN(NULL, close_scene, shares_leave_parts, parts_are_even, columns_are_not_cut,
                   part_moves_with_its_share, failed_product_leaves_nothing, cancelled_product_leaves_nothing,
                   slow_path_makes_parts_again, every_part_is_released_once, windows_pass_the_borders_of_parts,
                   a_part_is_no_copy_of_the_value, any_failed_device_loses_the_value)

@@ -220,6 +220,7 @@ void close_queue(void) {
 
 int close_scene(void **state) {
     close_queue();
+    computes = NULL;
     for (unsigned index = 0; index < FAKES_MAX; index++)
         assert_false(fakes[index].was_misused);
     return 0;
@@ -329,4 +330,27 @@ void wait_all(struct test_job *first, unsigned count) {
 void let_slices(struct test_job *test, unsigned count) {
     while (count-- > 0)
         sem_post(&test->let);
+}
+
+void end_many(void (*make)(unsigned index), void (*ended)(unsigned index)) {
+    enum { ROUNDS = 200, AT_ONCE = 4 };
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct fake_device *failing = &fakes[round % FAKES_MAX];
+        bool is_back[AT_ONCE];
+        __atomic_store_n(&failing->device.failed, round % 3 == 0, __ATOMIC_RELAXED);
+        for (unsigned index = 0; index < AT_ONCE; index++) {
+            make(index);
+            submit(&jobs[index]);
+        }
+        for (unsigned index = 0; index < AT_ONCE; index++)
+            is_back[index] = (round + index) % 2 == 0 && mm_queue_cancel(queue, jobs[index].work);
+        for (unsigned index = 0; index < AT_ONCE; index++) {
+            if (!is_back[index])
+                wait_for(&jobs[index].done);
+            assert_int_equal(__atomic_load_n(&jobs[index].done_count, __ATOMIC_SEQ_CST), !is_back[index]);
+            ended(index);
+        }
+        __atomic_store_n(&failing->device.failed, 0, __ATOMIC_RELAXED);
+    }
+    assert_int_equal(mm_queue_look(queue).jobs, 0);
 }

@@ -77,7 +77,7 @@ extern struct mm_cuts cuts;                  /* where plans cut C, if the backen
 void set_fakes(struct setting setting);
 void open_scene(struct setting setting);
 void close_queue(void); /* does nothing if the queue is closed */
-/* Teardown of a test. Closes the queue, and asserts that no lane was misused. */
+/* Teardown of a test. Closes the queue, clears `computes`, and asserts that no lane was misused. */
 int close_scene(void **state);
 
 struct test_job {
@@ -113,3 +113,6 @@ void wait_for(sem_t *semaphore);
 void job_wait(struct test_job *test, enum mm_status status);
 void wait_all(struct test_job *first, unsigned count); /* each status must be MM_OK */
 void let_slices(struct test_job *test, unsigned count);
+/* Submits many rounds of jobs, which `make` prepares, while a device fails and comes back, and clients
+ * cancel. Asserts that each job ends once, and then calls `ended`. */
+void end_many(void (*make)(unsigned index), void (*ended)(unsigned index));

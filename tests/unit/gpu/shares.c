@@ -555,45 +555,26 @@ static void last_share_keeps_the_tail(void **state) {
     expect_first_rows((const size_t[]){0, 160}, 2);
 }
 
-/* Products with and without shares, while a device fails and comes back, and clients cancel. */
-static void end_many(const struct mm_backend *backend) {
-    enum { ROUNDS = 200, AT_ONCE = 4 };
-    static char room[AT_ONCE][sizeof shares] __attribute__((aligned(64)));
-    open_devices((struct setting){.lanes = 2, .jobs_max = 64, .backend = backend});
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        bool is_back[AT_ONCE];
-        __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, round % 3 == 0, __ATOMIC_RELAXED);
-        for (unsigned index = 0; index < AT_ONCE; index++) {
-            struct mm_job *job = divide(&jobs[index], &square, FAKES_MAX);
-            job->product.c.data = NULL;
-            job->shares = (struct mm_shares *)(void *)room[index];
-            submit(&jobs[index]);
-        }
-        for (unsigned index = 0; index < AT_ONCE; index++)
-            is_back[index] = (round + index) % 2 == 0 && mm_queue_cancel(queue, jobs[index].work);
-        for (unsigned index = 0; index < AT_ONCE; index++) {
-            if (!is_back[index])
-                wait_for(&jobs[index].done);
-            assert_int_equal(__atomic_load_n(&jobs[index].done_count, __ATOMIC_SEQ_CST), !is_back[index]);
-        }
-        __atomic_store_n(&fakes[round % FAKES_MAX].device.failed, 0, __ATOMIC_RELAXED);
-    }
-    assert_int_equal(mm_queue_look(queue).jobs, 0);
-    close_queue();
+static void make_square(unsigned index) {
+    static char room[JOBS_MAX][sizeof shares] __attribute__((aligned(64)));
+    struct mm_job *job = divide(&jobs[index], &square, FAKES_MAX);
+    job->product.c.data = NULL;
+    job->shares = (struct mm_shares *)(void *)room[index];
+}
+
+static void do_nothing(unsigned index) {
 }
 
 static void many_products_end_once(void **state) {
-    end_many(&fake_backend);
-    end_many(&fake_async);
+    const struct mm_backend *const backends[] = {&fake_backend, &fake_async};
+    for (size_t index = 0; index < COUNT(backends); index++) {
+        open_devices((struct setting){.lanes = 2, .jobs_max = 64, .backend = backends[index]});
+        end_many(make_square, do_nothing);
+        close_queue();
+    }
 }
 
-static int close_shares(void **state) {
-    const int closed = close_scene(state);
-    computes = NULL;
-    return closed;
-}
-
-RUN_TESTS_BETWEEN(NULL, close_shares, bits_do_not_depend_on_the_devices, share_of_a_failed_device_moves,
+RUN_TESTS_BETWEEN(NULL, close_scene, bits_do_not_depend_on_the_devices, share_of_a_failed_device_moves,
                   share_moves_once, failure_cancels_waiting_shares, cancelled_before_all_shares_began,
                   cancelled_while_some_shares_run, late_share_ends_the_product,
                   wrong_rows_have_the_numbers_of_the_whole, slowest_share_gives_the_times,
