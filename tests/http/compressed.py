@@ -85,21 +85,9 @@ def codings():
 def refusals():
     plain = small()
     packed = gzip.compress(plain)
-    for body, coding, words in (
-        (packed[:-1], "gzip", "ends too early"),
-        (packed[:9], "gzip", "ends too early"),
-        (b"", "gzip", "is empty"),
-        (b"", "deflate", "is empty"),
-        (packed + b"\0", "gzip", "after its end"),
-        (packed + packed, "gzip", "after its end"),
-        (packed, "deflate", "is not valid"),
-        (zlib.compress(plain), "gzip", "is not valid"),
-        (zlib.compress(plain)[2:-4], "deflate", "is not valid"),
-        (plain, "gzip", "is not valid"),
-        (packed[:-8] + b"12345678", "gzip", "is not valid"),
-        (gzip.compress(plain[:-1]), "gzip", "line 1"),
-    ):
-        refused(body, coding, 400, words)
+    # tests/unit/server/inflation.c has more damaged bodies.
+    for body, words in (packed[:-1], "ends too early"), (b"", "is empty"), (plain, "is not valid"), (gzip.compress(plain[:-1]), "line 1"):
+        refused(body, "gzip", 400, words)
     refused(packed, "gzip", 400, "only", **{LENGTH: str(len(plain) + 1)})
     for coding in ("br", "gzip, gzip", "gzip, deflate", "deflate,gzip", "gzi", "zstd", "gzip;q=1"):
         headers = refused(packed, coding, 415, "gzip, deflate")

@@ -1,4 +1,4 @@
-"""Tests /v2 by tritonclient, synchronous and asyncio, against NumPy. Usage: triton.py HOST:PORT KEY."""
+"""Tests /v2 by tritonclient, synchronous and asyncio. oip.py tests more of /v2. Usage: triton.py HOST:PORT KEY."""
 
 import asyncio
 import itertools
@@ -15,8 +15,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype  # n
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int32, np.int64, np.bool_]
 ONLY_BINARY = [np.float16, ml_dtypes.bfloat16]
 RESULTS = {np.int8: np.int32, np.uint8: np.int32, np.bool_: np.int32}
-SHAPES = [((2, 3), (3, 4)), ((5, 7), (7, 1)), ((3,), (3, 4)), ((3,), (3,)), ((6, 2, 3), (3, 4)), ((2, 1, 3, 4), (3, 4, 2)),
-          ((0, 3), (3, 2)), ((2, 0), (0, 2)), ((64, 65), (65, 63))]  # fmt: skip
+SHAPES = [((2, 3), (3, 4)), ((3,), (3,)), ((2, 1, 3, 4), (3, 4, 2)), ((0, 3), (3, 2)), ((64, 65), (65, 63))]
 COMPRESSIONS = ["gzip", "deflate"]
 
 random = np.random.default_rng(1)
@@ -82,12 +81,8 @@ def check_models(client):
     assert server["name"] == "matmuld" and "binary_tensor_data" in server["extensions"], server
     index = client.get_model_repository_index()
     assert {model["state"] for model in index} == {"READY"} and "matmul" in [model["name"] for model in index], index
-    for model in ("matmul", "matmul.FP16", "matmul.naive.INT8"):
-        metadata, config = client.get_model_metadata(model), client.get_model_config(model, "1")
-        for ours, theirs in (("inputs", "input"), ("outputs", "output")):
-            assert [(one["name"], "TYPE_" + one["datatype"], one["shape"]) for one in metadata[ours]] == [
-                (one["name"], one["data_type"], one["dims"]) for one in config[theirs]
-            ]
+    metadata, config = client.get_model_metadata("matmul.FP16"), client.get_model_config("matmul.FP16", "1")
+    assert metadata["inputs"][0]["datatype"] == "FP16" and config["input"][0]["data_type"] == "TYPE_FP16"
 
 
 def check_types(client):
@@ -97,13 +92,8 @@ def check_types(client):
         for a_shape, b_shape in SHAPES:
             a, b = some(a_shape, dtype), some(b_shape, dtype)
             expected = np.matmul(a.astype(float), b.astype(float)).astype(RESULTS.get(dtype, dtype))
-            for model in ("matmul", f"matmul.{np_to_triton_dtype(a.dtype)}"):
-                c = product(client, {"A": a, "B": b}, model, binary_in, binary_out)
-                same(c, np.asarray(expected), (model, dtype, a_shape, b_shape, binary_in, binary_out))
-    a = random.standard_normal((300, 400)).astype(np.float32)
-    for binary_in, binary_out in itertools.product((True, False), (True, False)):
-        c = product(client, {"A": a, "B": a.T.copy()}, "matmul", binary_in, binary_out)
-        np.testing.assert_allclose(c, a.astype(float) @ a.T, rtol=1e-4, atol=1e-3)
+            c = product(client, {"A": a, "B": b}, f"matmul.{np_to_triton_dtype(a.dtype)}", binary_in, binary_out)
+            same(c, np.asarray(expected), (dtype, a_shape, b_shape, binary_in, binary_out))
     special = np.array([[np.nan, 1], [np.inf, 1], [-np.inf, 1]], np.float32)
     for binary in (True, False):
         c = product(client, {"A": special, "B": np.ones((2, 1), np.float32)}, "matmul", binary, binary)
@@ -147,14 +137,8 @@ def check_errors(client):
     refused(404, "2", product, client, floats, model_version="2")
     refused(404, "none", client.get_model_metadata, "none")
     refused(422, "none", product, client, floats, parameters={"variant": "none"})
-    refused(400, "spin", product, client, floats, parameters={"spin": 1})
-    refused(400, "B", product, client, {"A": floats["A"]})
-    refused(400, "X", product, client, floats | {"X": floats["A"]})
     refused(422, "3×4", product, client, floats | {"B": floats["A"]})
-    refused(400, "FP16", product, client, floats, "matmul.FP16")
-    refused(400, "FP16", product, client, halves | {"B": halves["A"]}, binary_in=False)
     refused(400, "FP16", product, client, halves | {"B": halves["A"]}, binary_out=False)
-    refused(400, "D", client.infer, "matmul", inputs_of(floats), outputs=[triton.InferRequestedOutput("D")])
     refused(404, "", client.load_model, "matmul")
     refused(404, "", client.get_system_shared_memory_status)
     large = {"A": np.ones((1500, 1500), np.float64), "B": np.ones((1500, 1500), np.float64)}
