@@ -30,22 +30,13 @@ while IFS='|' read -r query members outcome; do
 done <<'END_OF_CASES'
 |, "beta": 1|400 code bad_request .field beta
 |, "beta": 0|200 .c [[2]]
-|, "bias": [1], "beta": 2|400 code bad_request .field beta
-|, "alpha": "2"|400 code bad_request .field alpha
-|, "alpha": 1e39|400 code bad_request .field alpha
-|, "alpha": 1e39, "dtype": "float64"|200 .c[0][0]==2e39 true
-|, "alpha": 0.5, "dtype": "int8"|400 code bad_request .field alpha
 |, "alpha": 2147483648, "dtype": "int8"|400 code bad_request .field alpha
 |, "alpha": -2147483648, "dtype": "int8"|200 .c [[0]]
 alpha=2|, "alpha": 3|400 code bad_request .field alpha detail twice
 alpha=2|, "alpha": 2.0|200 .c [[4]]
-|, "activation": "ReLU"|400 code bad_request .field activation detail gelu_tanh
-|, "activation": "tanh", "dtype": "int64"|422 code unsupported .field activation
 |, "activation": "relu", "dtype": "int64", "alpha": -1|200 .c [[0]]
-|, "activation": "relu", "verify": true|422 code unsupported .field activation
 |, "c": [[1]], "bias": [1], "beta": 3, "verify": true|200 .c [[6]] .verify.passed true
 c_from=32|, "c": [[1]]|400 code bad_request .field c
-bias_from=uniform(1)|, "bias": [1]|400 code bad_request .field bias
 c_from=64||422 code unsupported .field c detail float64*float32
 c_from=64|, "dtype": "float64"|200 .c [[3]]
 c_from=64|, "dtype": "float64", "result_dtype": "float32"|422 code unsupported .field c
@@ -53,19 +44,13 @@ c_from=none||404 code no_such_matrix .field c_from
 c_from=none|, "beta": 0|404 code no_such_matrix .field c_from
 |, "c": {"from": "none"}|404 code no_such_matrix .field c.from
 |, "c": {"from": "32"}|200 .c [[3]]
-|, "c": [[1]], "c_shape": [2]|422 code bad_shape .field c_shape
-|, "c_shape": [1, 1]|400 code bad_request .field c_shape
 |, "c": [[1, 2]]|422 code bad_shape .field c detail 1×2*1×1
-|, "c": [1]|422 code bad_shape .field c
 |, "c": 1|422 code bad_shape .field c
-|, "c": [[[1]], [[2]]]|422 code bad_shape .field c
 |, "c": [[1, 2]], "beta": 0|422 code bad_shape .field c
 |, "bias": [1, 2]|422 code bad_shape .field bias
 |, "bias": [[1]]|422 code bad_shape .field bias
-|, "bias": 1|422 code bad_shape .field bias
 ldc=1|, "c": [[1]]|400 code bad_request .field ldc
 c=body||400 code bad_request .field c detail missing
-c=file||400 code bad_request .field c
 END_OF_CASES
 
 ask '/v1/matmul' -d '{"a": [[1]], "b": [2], "bias": [1]}'

@@ -20,7 +20,6 @@ done <<'END_OF_CASES'
 matmul|m=2&k=2&n=3&a_from=identity()&b_from=identity()|200 .c [[1,0,0],[0,1,0]] .dtype float32 .shape [2,3]
 matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&dtype=int8|200 .c [[1,0],[0,1]] .dtype int32 .operand_dtype int8
 matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&reply=none|200 has("c") false .shape [2,2]
-matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&reply=matrix|200 .c [[1,0],[0,1]]
 matmul|a_shape=2,2,3&b_shape=3,2&a_from=identity()&b_from=identity()|200 .c [[[1,0],[0,1]],[[1,0],[0,1]]]
 matmul|m=2&k=3&n=1&a_from=uniform(18446744073709551615)&b_from=identity()&transpose_a=1|200 .shape [2,1]
 matmul|m=0&k=3&n=2&a_from=uniform(1)&b_from=uniform(2)|200 .c []
@@ -32,11 +31,7 @@ matmul|m=2&k=2&n=2&a_from=identity()&b_from=weights()|422 code unsupported .fiel
 matmul|m=2&k=2&n=2&a_from=uniform(18446744073709551616)&b_from=identity()|422 code unsupported .field a_from
 matmul|m=2&k=2&a_from=identity()&b_from=identity()|400 code bad_request .field n
 matmul|a_shape=2,2&a_from=identity()&b_from=identity()|400 code bad_request .field b_shape
-matmul|a_shape=2,2&b_shape=3,2&a_from=identity()&b_from=identity()|422 code bad_shape
-matmul|m=2&k=2&n=2&lda=3&a_from=identity()&b_from=identity()|400 code bad_request .field lda
 matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&reply=all|400 code bad_request .field reply
-matmul|m=2&k=2&n=2&a_from=identity()&b_from=identity()&dtype=int7|422 code unsupported .field dtype
-transpose|m=2&n=3&b_from=identity()|411 code length_required
 matmul|m=2147483647&k=2147483647&n=2147483647&a_from=identity()&b_from=identity()|413 code too_large .field a .limit null detail --max-device-memory
 matmul|m=2147483647&k=1&n=2147483647&a_from=identity()&b_from=identity()&reply=none|413 code too_large .field c .limit null detail --memory-budget
 END_OF_CASES
@@ -51,7 +46,6 @@ matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]], "m": 3}|200 .c [[1,2],[
 matmul|{"b": {"from": "identity()"}, "n": 1, "a": [[1,2],[3,4]], "dtype": "int64"}|200 .c [[1],[3]] .dtype int64
 matmul|{"a": {"from": "identity()"}, "b": {"from": "identity()"}, "m": 1, "k": 0, "n": 2}|200 .c [[0,0]]
 matmul|{"a": {"from": "identity()"}, "b": {"from": "identity()"}, "a_shape": [2,1,2], "b_shape": [2,1]}|200 .c [[[1]],[[1]]]
-matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]], "m": 2, "reply": "none"}|200 has("c") false
 matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]], "m": 2, "k": 3}|422 code bad_shape .field k
 matmul|{"a": {"from": "identity()"}, "b": [[1,2],[3,4]]}|400 code bad_request .field m
 matmul|{"a": {"from": "identity()", "of": 1}, "b": [[1]], "m": 1}|400 code bad_request .field a
@@ -135,11 +129,9 @@ while IFS='|' read -r query outcome; do
 done <<'END_OF_CASES'
 rows=1:2|200 .c [[0,1,0,0]] .shape [1,4] Matmul-Shape: 1,*4
 rows=:1&cols=2:|200 .c [[0,0]] .shape [1,2]
-rows=:&cols=:|200 .shape [3,4]
 rows=3:3|200 .c [] .shape [0,4]
 cols=4:|200 .c [[],[],[]]
 reduce=sum,trace,min,max,max_abs,norm,finite&cols=0:3|200 .reduce {"sum":3,"trace":3,"min":0,"max":1,"max_abs":1,"norm":1.7320508075688772,"finite":true} has("c") false
-reduce=sum&dtype=int8|200 .reduce {"sum":3} .dtype int32 .operand_dtype int8
 reduce=sum&reply=matrix&rows=2:|200 .reduce {"sum":1} .c [[0,0,1,0]]
 reduce=sum&reply=none|200 .reduce {"sum":3} has("c") false
 reduce=min,sum,max&rows=1:1|200 .reduce {"sum":0,"min":null,"max":null}
@@ -159,7 +151,6 @@ while IFS='|' read -r body outcome; do
     expect "$body" $outcome
 done <<'END_OF_CASES'
 {"a": [[1,2],[3,4]], "b": [[1,0],[0,1]], "rows": "1:", "reduce": ["sum", "norm"]}|200 .reduce {"sum":7,"norm":5} .shape [1,2]
-{"a": [[1,2],[3,4]], "b": [[1,0],[0,1]], "cols": ":1", "reply": "matrix", "reduce": "max"}|200 .reduce {"max":3} .c [[1],[3]]
 {"a": [[[1,2],[3,4]],[[5,6],[7,8]]], "b": [[1,0],[0,1]], "reduce": "trace,sum"}|200 .reduce {"sum":36,"trace":18}
 {"a": [[[1,2],[3,4]],[[5,6],[7,8]]], "b": [[1,0],[0,1]], "rows": "1:", "cols": "1:"}|200 .c [[[4]],[[8]]]
 {"a": [[1,2],[3,4]], "b": [1,1], "cols": "1:"}|200 .c [7] .shape [1]
@@ -168,7 +159,6 @@ done <<'END_OF_CASES'
 {"a": [1,2], "b": [1,1], "reduce": "sum,finite"}|200 .reduce {"sum":3,"finite":true} .shape []
 {"a": [["NaN",1]], "b": [[1],[1]], "reduce": "sum,min,finite"}|200 .reduce {"sum":"NaN","min":"NaN","finite":false}
 {"a": [[1.7e308,1.7e308],[-1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
-{"a": [[1.7e308,-1.7e308],[1.7e308,-1.7e308]], "b": [[1,0],[0,1]], "dtype": "float64", "reduce": "sum,trace"}|200 .reduce {"sum":0,"trace":0}
 {"a": [["Infinity"]], "b": [[-1]], "reduce": "sum,max_abs,norm"}|200 .reduce {"sum":"-Infinity","max_abs":"Infinity","norm":"Infinity"}
 {"a": [[1]], "b": [[1]], "reduce": ["sum", 1]}|400 code bad_request .field reduce
 {"a": [[1]], "b": [[1]], "reduce": []}|400 code bad_request .field reduce

@@ -35,10 +35,8 @@ while IFS='|' read -r path query outcome; do
 done <<'END_OF_CASES'
 matmul|a_from=a&b_from=b|200 .c [[4,5],[10,11]] .dtype float32 .shape [2,2]
 matmul|a_from=a&b_from=a&transpose_b=1|200 .c [[14,32],[32,77]]
-matmul|a_from=a&b_from=a&transpose_a=true|200 .shape [3,3]
 matmul|a_from=a&b_from=v|200 .c [14,32]
 matmul|a_from=v&b_from=b|200 .c [4,5]
-matmul|a_from=v&b_from=v|200 .c 14
 matmul|a_from=stack&b_from=pair|200 .c [[[5]],[[11]]] .dtype int32 .operand_dtype int8
 matmul|a_from=a&b_from=b&m=2&k=3&n=2&dtype=float32|200 .c [[4,5],[10,11]]
 matmul|a_from=a&b_from=identity()&n=2|200 .c [[1,2],[4,5]]
@@ -46,7 +44,6 @@ matmul|a_from=identity()&b_from=pair&m=3|200 .c [[1],[2],[0]] .operand_dtype int
 matmul|a_from=a&b_from=b&rows=1:2&reduce=sum|200 .reduce {"sum":21} has("c") false
 matmul|a_from=a&b_from=b&verify=1&reply=none|200 .verify.passed true has("c") false
 matmul|a_from=a&b_shape=3,1&b_from=identity()|200 .c [[1],[4]]
-matmul|a_shape=2,3&b_shape=3,2&a_from=a&b_from=b|200 .c [[4,5],[10,11]]
 transpose|a_from=a|200 .c [[1,4],[2,5],[3,6]]
 transpose|a_from=stack|200 .c [[[1],[2]],[[3],[4]]] .dtype int8
 matmul|a_from=a&b_from=nothing|404 code no_such_matrix .field b_from detail nothing
@@ -59,7 +56,6 @@ matmul|a_from=a&a_from=a&b_from=b|200 .shape [2,2]
 matmul|a_from=a&b_from=a|422 code bad_shape
 matmul|a_from=a&b_from=b&k=4|422 code bad_shape .field k
 matmul|a_from=v&b_from=b&m=1|200 .c [4,5]
-matmul|a_from=v&b_from=b&m=7|422 code bad_shape .field m
 matmul|a_from=a&b_from=v&n=2|422 code bad_shape .field n
 matmul|a_shape=3,2&b_shape=3,2&a_from=a&b_from=b|422 code bad_shape .field a_shape
 matmul|a_from=a&b_from=pair|400 code bad_request .field b detail int8
@@ -77,12 +73,10 @@ while IFS='|' read -r path body outcome; do
 done <<'END_OF_CASES'
 matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]]}|200 .c [[6],[15]]
 matmul|{"a": [[1,1]], "b": {"from": "a"}}|200 .c [[5,7,9]]
-matmul|{"b": {"from": "b"}, "a": {"from": "a"}}|200 .c [[4,5],[10,11]]
 matmul|{"a": [[1,1]], "b": {"from": "pair"}}|200 .c [[3]] .operand_dtype int8
 matmul|{"a": [[1.5,1]], "b": {"from": "pair"}}|400 code bad_request detail int8
 matmul|{"b": {"from": "pair"}, "a": [[1,1]], "dtype": "int8"}|200 .c [[3]] .operand_dtype int8
 matmul|{"dtype": "float32", "a": [[1,1]], "b": {"from": "pair"}}|400 code bad_request .field b detail float32
-matmul|{"a": {"from": "a"}, "b": [[1],[1]]}|422 code bad_shape
 matmul|{"a": {"from": "a"}, "b": [[1],[1],[1]], "m": 3}|422 code bad_shape .field m
 matmul|{"a": {"from": "a"}, "b": {"from": "b"}, "m": 9, "dtype": "int8"}|400 code bad_request .field a detail int8
 matmul|{"a": {"from": "nothing"}, "b": [[1]]}|404 code no_such_matrix .field a.from detail nothing
@@ -90,22 +84,16 @@ transpose|{"a": {"from": "b"}}|200 .c [[1,0,1],[0,1,1]]
 transpose|{"a": {"from": "v"}}|422 code bad_shape
 benchmark|{"a": {"from": "a"}, "n": 4}|200 [.m,.k,.n] [2,3,4] .dtype float32 all(.rows[];.max_error<1) true
 benchmark|{"b": {"from": "b"}, "m": 5, "repeats": 1}|200 [.m,.k,.n] [5,3,2] all(.rows[];.max_error<1) true
-benchmark|{"b": {"from": "b"}, "a": {"from": "a"}, "repeats": 1}|200 [.m,.k,.n] [2,3,2] all(.rows[];.max_error<1) true
 benchmark|{"a": {"from": "a"}, "b": {"from": "a"}, "transpose_b": true}|200 [.m,.k,.n] [2,3,2] all(.rows[];.relative_error<1e-6) true
 benchmark|{"a": {"from": "stack"}, "n": 2}|422 code bad_shape .field a detail 2×1×2
 benchmark|{"a": {"from": "int8"}, "b": {"from": "int8"}, "k": 2}|200 [.dtype,.result_dtype] ["int8","int32"] all(.rows[];.max_error==0) true
-benchmark|{"op": "transpose", "a": {"from": "a"}, "m": 2}|200 [.m,.n] [2,3] all(.rows[];.max_error==0) true
 benchmark|{"op": "transpose", "a": {"from": "words"}}|200 .dtype int64 all(.rows[];.max_error==0) true
 benchmark|{"a": {"from": "words"}, "b": {"from": "words"}, "variants": ["naive"]}|200 .rows[0].max_error==0 true .rows[0].relative_error==0 true
 benchmark|{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}|200 .rows[0].max_error null .rows[0].relative_error null
-benchmark|{"b": {"from": "identity()"}, "m": 2, "k": 3, "n": 4}|200 [.m,.k,.n] [2,3,4]
 benchmark|{"a": {"from": "nothing"}, "n": 4}|404 code no_such_matrix .field a.from detail nothing
-benchmark|{"a": {"from": "a"}}|400 code bad_request .field n
-benchmark|{"a": {"from": "a"}, "n": 4, "k": 4}|422 code bad_shape .field k
 benchmark|{"a": {"from": "a"}, "b": {"from": "a"}}|422 code bad_shape detail transpose_b
 benchmark|{"a": {"from": "a"}, "n": 4, "dtype": "int8"}|400 code bad_request .field a detail int8
 benchmark|{"a": {"from": "a"}, "b": {"from": "int8"}}|400 code bad_request .field b detail float32
-benchmark|{"a": {"from": "v"}, "n": 4}|422 code bad_shape .field a
 benchmark|{"a": {"from": "none"}, "n": 4}|422 code bad_shape .field a
 END_OF_CASES
 ask /v1/benchmark -d '{"a": {"from": "endless"}, "n": 1, "variants": ["naive"]}' -H 'Accept: text/plain'
