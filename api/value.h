@@ -30,8 +30,8 @@ const char *mm_value_kind_name(enum mm_value_kind kind);
 /* Writes the value for an error, such as `null` or `2.5`. Cuts long texts. */
 void mm_value_describe(const struct mm_value *value, char *out, size_t out_bytes);
 
-/* Reads a whole number from `least` to `most`. A number of 2⁵³ or more becomes 2⁶⁴−1. False if the value is
- * another one. */
+/* Reads a whole number from `least` to `most`. A number of 2⁵³ or more becomes 2⁶⁴−1. Returns false
+ * for every other value. */
 bool mm_value_whole(const struct mm_value *value, double least, double most, uint64_t *number);
 
 /* Fails with MM_BAD_REQUEST and the sentence "NAME VERB GOT, but must be EXPECTED". VERB is "is" or "has". */

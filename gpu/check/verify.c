@@ -413,7 +413,7 @@ void mm_verify_range(const struct mm_product *product, enum mm_arithmetic arithm
         assert(item.m > 0 && item.n > 0);
         if (index == 0)
             parts.kind->make_vectors(parts.x, item.n, verification->seed);
-        for (unsigned next = has_b; next < MM_OPERANDS_MAX; next++) {
+        for (unsigned next = has_b; next < MM_OPERANDS_MAX; next++) { /* B is first in in_order */
             const size_t rows = mm_product_operand(&item, in_order[next])->rows;
             if (in_order[next] <= MM_OPERAND_B || rows > 0)
                 sum_operand(&item, &parts, in_order[next], 0, rows);

@@ -83,22 +83,24 @@ static bool make_operands(struct mm_job *job) {
     struct mm_progress *progress = &job->progress;
     const uint64_t start_ns = mm_clock_ns(), until_ns = start_ns + MM_PART_NS;
     size_t before = 0; /* elements of all operands before this operand */
-    bool goes_on = true;
-    for (unsigned index = 0; index < MM_OPERANDS_MAX && goes_on; index++) {
+    for (unsigned index = 0; index < MM_OPERANDS_MAX; index++) {
         const struct mm_source *source = &job->sources[index];
         const struct mm_matrix *operand = mm_product_operand(&job->product, index);
         const size_t count = mm_source_is_off_host(source) ? operand->rows * operand->cols : 0;
-        while (goes_on && progress->generated < before + count) {
+        while (progress->generated < before + count) {
             const size_t first = progress->generated - before;
             const size_t step = mm_size_min(count - first, STEP);
-            goes_on = mm_clock_ns() < until_ns &&
-                      mm_source_generate(source, operand, first, step, &job->work.error) == MM_OK;
-            progress->generated += goes_on ? step : 0;
+            if (mm_clock_ns() >= until_ns ||
+                mm_source_generate(source, operand, first, step, &job->work.error) != MM_OK) {
+                progress->generated_ns += mm_clock_ns() - start_ns;
+                return false;
+            }
+            progress->generated += step;
         }
         before += count;
     }
     progress->generated_ns += mm_clock_ns() - start_ns;
-    return goes_on;
+    return true;
 }
 
 /* Computes a part of a large product, or small products of a stack for about MM_PART_NS. */

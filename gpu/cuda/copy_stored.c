@@ -3,8 +3,8 @@
 #include "gpu/cuda/stream.h"
 #include "gpu/store/stored.h"
 
-/* Copies between matrices in the memory of two devices. Copies row by row if there is one row, or if CUDA
- * does not allow the row stride. */
+/* Copies between matrices in the memory of two devices. Copies several rows at once if CUDA allows the row
+ * stride. */
 static cudaError_t copy_block(const struct mm_device *owner, const struct mm_matrix *to,
                               const struct mm_matrix *from, const struct mm_lane *lane) {
     struct mm_device *device = &lane->device->head;
@@ -15,14 +15,16 @@ static cudaError_t copy_block(const struct mm_device *owner, const struct mm_mat
                                                .dstPtr = {to->data, to_pitch, row_bytes, to->rows},
                                                .dstDevice = (int)device->index,
                                                .extent = {row_bytes, to->rows, 1}};
-    const bool is_together = to->rows > 1 && from_pitch <= lane->device->pitch_bytes_max;
+    cudaError_t code = cudaSuccess;
     if (owner == device)
         return mm_cuda_copy_matrix(to, from, cudaMemcpyDeviceToDevice, lane);
-    cudaError_t code = is_together ? cudaMemcpy3DPeerAsync(&copy, lane->stream) : cudaSuccess;
-    for (size_t row = 0; row < to->rows && !is_together && code == cudaSuccess; row++)
-        code = cudaMemcpyPeerAsync((char *)to->data + row * to_pitch, copy.dstDevice,
-                                   (char *)from->data + row * from_pitch, copy.srcDevice, row_bytes,
-                                   lane->stream);
+    if (to->rows > 1 && from_pitch <= lane->device->pitch_bytes_max)
+        code = cudaMemcpy3DPeerAsync(&copy, lane->stream);
+    else
+        for (size_t row = 0; row < to->rows && code == cudaSuccess; row++)
+            code = cudaMemcpyPeerAsync((char *)to->data + row * to_pitch, copy.dstDevice,
+                                       (char *)from->data + row * from_pitch, copy.srcDevice, row_bytes,
+                                       lane->stream);
     if (code == cudaSuccess)
         __atomic_add_fetch(&device->peer_bytes, to->rows * row_bytes, __ATOMIC_RELAXED);
     return code;

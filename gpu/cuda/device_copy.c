@@ -139,8 +139,9 @@ void mm_cuda_drop_copies(struct mm_cuda_device *device, bool for_good) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Counts bytes. Returns false if a count would exceed the limit for stored matrices: of those only on this
- * device if is_only, otherwise of all copies and derived data. */
+/* Adds bytes to the device's counts. Returns false, and adds nothing, if a count would exceed the limit for
+ * stored matrices. If is_only, the limit applies to the matrices that are only on this device. Otherwise it
+ * applies to all copies and derived data. */
 static bool reserve(struct mm_cuda_device *device, size_t bytes, bool is_only) {
     const size_t limit = mm_device_stored_bytes_max(&device->head);
     pthread_mutex_lock(&mutex);

@@ -258,8 +258,8 @@ const struct mm_backend *mm_engine_backend(const struct mm_engine *engine) {
     return engine->devices[0]->backend;
 }
 
-/* Returns the backend of this name if it has open devices, or if it has none, as is_open says. Otherwise
- * returns NULL. */
+/* Returns the backend of this name that has open devices, or that has none if !is_open. Returns NULL if
+ * there is no such backend. */
 static const struct mm_backend *find_backend(const struct mm_engine *engine, const char *name, bool is_open) {
     for (size_t index = 0; index < engine->offer_count; index++)
         if ((engine->offers[index].device_count > 0) == is_open &&

@@ -5,7 +5,6 @@
 
 #include "gpu/status.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +51,7 @@ struct mm_work {
      * of a job, and the backend reads batch_key. */
     TAILQ_ENTRY(mm_work) listed; /* entry in the worker's waiting or running list */
     struct mm_worker *worker;    /* the worker that will do the work; NULL if no device can */
-    enum mm_work_state state;    /* changed only by worker.c, with the queue's mutex held */
+    enum mm_work_state state;    /* changed by worker.c, with the queue's mutex held */
     bool is_cancelled;           /* cancelled after the first step began; __atomic access only */
     bool is_extra;               /* a share that does not count as waiting, because another share counts */
     bool is_exclusive;           /* nothing else may run on the device at the same time */

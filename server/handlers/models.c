@@ -145,7 +145,7 @@ enum mm_status mm_models_describe(struct mm_request *request) {
         return request->error.status;
     FILE *out = mm_text_open(&text);
     if (out == NULL)
-        return mm_reply_long_text(request, NULL, 0, json_type);
+        return mm_fail(&request->error, MM_INTERNAL, "the system has no memory for the reply");
     fputs(replies[row].before, out);
     if (name == NULL)
         put_all(out, engine, replies[row].put);

@@ -131,9 +131,8 @@ static void write_stages(const struct scrape *scrape) {
     }
 }
 
-/* Writes each variant's operations if `first` is 1, otherwise its kernel times. Skips backends without open
- * devices. */
-static void write_variants(const struct scrape *scrape) {
+/* Writes each variant's kernel times, or operations if `flops`. Skips backends without open devices. */
+static void write_variants(const struct scrape *scrape, bool flops) {
     const struct mm_backend *before = NULL;
     for (size_t device = 0; device < scrape->device_count; device++) {
         const struct mm_backend *backend = scrape->devices[device]->backend;
@@ -144,13 +143,21 @@ static void write_variants(const struct scrape *scrape) {
                                                 {"op", mm_op_name(variant->op)});
             if (mm_variant_is_auto(variant))
                 continue;
-            if (scrape->first == 0)
+            if (!flops)
                 put_histogram(scrape, labels, &scrape->counts.kernels[slot]);
             else if (variant->op == MM_MATMUL)
                 put_number(scrape, labels, scrape->counts.flops[slot]);
         }
         before = backend; /* devices of one backend are next to each other */
     }
+}
+
+static void write_kernels(const struct scrape *scrape) {
+    write_variants(scrape, false);
+}
+
+static void write_flops(const struct scrape *scrape) {
+    write_variants(scrape, true);
 }
 
 /* Returns the account `index`, or NULL after the last account. If requests need no keys, or if everybody may
@@ -338,7 +345,7 @@ static const struct family {
     {"matmuld_kernel_duration_seconds", "histogram",
      "Kernel time of each product by the device's clock, even if its client has left; a launch that several "
      "products share counts for each of them.",
-     .write = write_variants},
+     .write = write_kernels},
     {"matmuld_path_total", "counter",
      "Products of variants that have several ways to a result, by the way taken.",
      ARRAY("path", mm_path_name, counts.paths, MM_PATH_NONE + 1, MM_PATH_COUNT)},
@@ -411,7 +418,7 @@ static const struct family {
             {"kernel", AT(counts.cancelled[MM_SPAN_KERNEL])},
             {"encode", AT(counts.cancelled[MM_SPAN_ENCODE])}, {"send", AT(counts.cancelled[MM_STAGE_SEND])})},
     {"matmuld_flops_total", "counter", "Floating-point operations of the kernels that ran: 2mnk a product.",
-     .write = write_variants, .first = 1},
+     .write = write_flops},
     {"matmuld_device_failed", "gauge", "1 if the device has failed and takes no more work, else 0.",
      .write = write_device_failed},
     {"matmuld_device_memory_bytes", "gauge", "Memory of each working device; the CPU's is the host's.",

@@ -34,6 +34,7 @@ done <<'END_OF_CASES'
 |, "alpha": -2147483648, "dtype": "int8"|200 .c [[0]]
 alpha=2|, "alpha": 3|400 code bad_request .field alpha detail twice
 alpha=2|, "alpha": 2.0|200 .c [[4]]
+|, "activation": "ReLU"|400 code bad_request .field activation detail gelu_tanh
 |, "activation": "relu", "dtype": "int64", "alpha": -1|200 .c [[0]]
 |, "c": [[1]], "bias": [1], "beta": 3, "verify": true|200 .c [[6]] .verify.passed true
 c_from=32|, "c": [[1]]|400 code bad_request .field c

@@ -15,9 +15,8 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
     };
     job->product.tile = subject->tile;
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
-    (void)mm_job_plan(job, subject->device,
-                      &job->work.error); /* a job whose planning failed has nothing else to check */
-    job->outcome.ran = job->plan.variant;
+    if (mm_job_plan(job, subject->device, &job->work.error) == MM_OK)
+        mm_job_begin(job, subject->device);
 }
 
 bool job_reports_all(const struct mm_job *job) {
