@@ -17,6 +17,7 @@ void job_prepare(struct mm_job *job, const struct subject *subject, const struct
     memset(job->outcome.span_ns, 0xff, sizeof job->outcome.span_ns);
     if (mm_job_plan(job, subject->device, &job->work.error) == MM_OK)
         mm_job_begin(job, subject->device);
+    job->outcome.ran = job->plan.variant; /* also of a job whose shape the variant does not take */
 }
 
 bool job_reports_all(const struct mm_job *job) {
